@@ -1,6 +1,7 @@
 # make demo      set up, run the demonstration; ends with the path of its report
 # make test      set up, run the quick tests (90 seconds once built)
 # make check     check modules, imports, language, sizes, format, lint, types
+# make benchmarks   render docs/benchmarks.md from bench/results
 # make docs      build the documentation site, build/site/index.html; part of make check
 # make test-system   one representative of every real system; part of .ci/run
 # make asan tsan     unit tests under the sanitizers
@@ -32,7 +33,7 @@ INSTALL := $(PYTHON) -m pip install -q --disable-pip-version-check --no-build-is
 PYTEST := $(PYTHON) -m pytest -q -n $(JOBS) --dist loadgroup
 
 .PHONY: help setup build unit test test-system test-all conformance flaky fuzz coverage demo \
-  check docs format asan tsan bench clean
+  check docs benchmarks format asan tsan bench clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -80,6 +81,9 @@ demo: build
 
 check: $(VENV)/setup-test.stamp build
 	@$(TIMED) "checks" tools/check.sh
+
+benchmarks: build
+	$(PYTHON) bench/render.py
 
 docs: $(VENV)/setup-test.stamp build
 	@$(TIMED) "documentation" $(PYTHON) -m tools.site.build

@@ -1,0 +1,374 @@
+"""Renders docs/benchmarks.md and its plots from the CSV files of bench/results alone.
+
+    python bench/render.py [--results DIRECTORY] [--page FILE]
+
+An area of the page is a row of AREAS. Of each file the runs of the last recorded commit count; a
+value is the median of its rounds. The program has no figures: a changed CSV changes the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import re
+import statistics
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from pario import wording
+from pario.see.report import svg
+
+ROOT = Path(__file__).parent.parent
+RESULTS, PAGE = ROOT / "bench" / "results", ROOT / "docs" / "benchmarks.md"
+IMAGES = "images/benchmarks"
+Rows = list[dict[str, str]]
+_DASH = "–"
+_RED = "#c00"
+#: Columns of a line of text.
+_PROSE = 100
+
+
+@dataclass(frozen=True)
+class Area:
+    """A part of the page: a file of results, and the meaning of its columns. Values are costs."""
+
+    name: str  # of the CSV file
+    key: str  # of the section and its plot
+    title: str
+    case: tuple[str, ...]  # columns that name a case
+    value: str  # column
+    ours: str  # way
+    peers: tuple[str, ...] = ()  # ways
+    limit: str = ""  # way, or column
+    caveat: str = ""
+    only: dict[str, str] = field(default_factory=dict)  # cells of rows that count
+    labels: dict[str, str] = field(default_factory=dict)  # ways as readers know them
+
+
+AREAS = (
+    Area("overhead", "counters", "Tracing, counters", ("call",),
+         "nanoseconds_per_call", "counters", limit="bare", only={"version": "library"},
+         caveat="A traced call; the limit is the same call without tracing."),
+    Area("overhead", "events", "Tracing, events", ("call",),
+         "nanoseconds_per_call", "events", limit="bare", only={"version": "library"},
+         caveat="A traced call; the limit is the same call without tracing."),
+    Area("fix", "fix", "pario run --fix", ("program",), "seconds", "fixed",
+         ("bad",), "repaired",
+         "The limit is the same program repaired by hand.", labels={"bad": "as it is"}),
+    Area("mpiio", "mpiio", "MPI-IO", ("pattern", "operation"), "seconds", "pario, MPICH 5",
+         ("ROMIO, MPICH 5, hints", "ROMIO, MPICH 5", "OMPIO, Open MPI 5"), "limit_seconds",
+         "All ranks on one node; ROMIO with its best hints. The limit is one process that moves"
+         " the same bytes in large pieces; several processes may exceed it.",
+         labels={"ROMIO, MPICH 5, hints": "ROMIO"}),
+    Area("checkpoint", "checkpoint", "Checkpoints", ("operation", "form", "bytes"), "seconds",
+         "files=1", ("h5py",), "raw",
+         "The limit is one raw file for each rank. Checksums of pario are on."),
+    Area("records", "records", "Shuffles", ("input_bytes", "record_bytes"),
+         "seconds", "pario", ("terashuf", "shuf"), "two copies",
+         "More data than memory. The limit is two copies of the data, which a shuffle in two"
+         " passes needs."),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Row:
+    """A case of an area with its values; None: not recorded."""
+
+    case: str
+    ours: float
+    peer: float | None
+    peer_name: str
+    limit: float | None
+    rounds: int
+    spread: float  # the largest value of a round in smallest ones
+
+    @property
+    def ratio(self) -> float | None:
+        """The cost of the best peer in costs of pario: above one, pario is better."""
+        return self.peer / self.ours if self.peer and self.ours else None
+
+    @property
+    def share(self) -> float | None:
+        """The share of the limit that pario reaches."""
+        return self.limit / self.ours if self.limit and self.ours else None
+
+
+def read_area(area: Area, results: Path) -> tuple[list[Row], Path | None, Rows]:
+    """Return the cases of an area, its file and its rows; none if nothing is recorded."""
+    files = sorted(results.glob(f"*/{area.name}.csv"))
+    if not files:
+        return [], None, []
+    with files[-1].open(newline="", encoding="utf-8") as text:
+        rows = list(csv.DictReader(text))
+    rows = [row for row in rows if row["commit"] == rows[-1]["commit"]]
+    cases = dict.fromkeys(tuple(row[column] for column in area.case) for row in rows)
+    found = [_read_case(area, rows, case) for case in cases]
+    return [row for row in found if row], files[-1], rows
+
+
+def _read_case(area: Area, rows: Rows, case: tuple[str, ...]) -> Row | None:
+    own = [row for row in rows if tuple(row[column] for column in area.case) == case]
+    others = (area.limit, *area.peers)
+    own = [
+        row
+        for row in own
+        if row["way"] in others or all(row[key] == cell for key, cell in area.only.items())
+    ]
+    ours = _values(own, area.ours, area.value)
+    if not ours:
+        return None
+    peers = {way: _median(_values(own, way, area.value)) for way in area.peers}
+    known = {way: value for way, value in peers.items() if value is not None}
+    best = min(known, key=lambda way: known[way], default="")
+    limit = (
+        _median(_values(own, area.ours, area.limit))
+        if area.limit in rows[0]
+        else _median(_values(own, area.limit, area.value))
+    )
+    return Row(
+        case=_name(area, case),
+        ours=statistics.median(ours),
+        peer=known.get(best),
+        peer_name=area.labels.get(best, best),
+        limit=limit,
+        rounds=len(ours),
+        spread=max(ours) / min(ours),
+    )
+
+
+def _values(rows: Rows, way: str, column: str) -> list[float]:
+    return [float(row[column]) for row in rows if row["way"] == way and row[column]]
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return statistics.median(values) if values else None
+
+
+def _name(area: Area, case: tuple[str, ...]) -> str:
+    cells = zip(area.case, case, strict=True)
+    return ", ".join(
+        wording.size(float(cell)) if "bytes" in column else cell for column, cell in cells
+    )
+
+
+def anchor(area: Area, row: Row) -> str:
+    """Return the name to which links to a row lead."""
+    return re.sub(r"[^a-z0-9]+", "-", f"{area.key} {row.case}".lower()).strip("-")
+
+
+def _text(area: Area, value: float | None) -> str:
+    if value is None:
+        return _DASH
+    if area.value.startswith("nano"):
+        return f"{value:.0f} ns"
+    return f"{1000 * value:.3g} ms" if value < 1 else f"{value:.2f} s"
+
+
+def _ratio(value: float | None) -> str:
+    """Return a ratio; one below 1 is red, and bold where colours are not shown."""
+    if value is None:
+        return _DASH
+    text = f"{value:.2f}"
+    return text if float(text) >= 1 else f'<b style="color:{_RED}">{text}</b>'
+
+
+def _cells(area: Area, row: Row) -> str:
+    peer = f"{_text(area, row.peer)} ({row.peer_name})" if row.peer_name else _DASH
+    share = _DASH if row.share is None else f"{row.share:.2f}"
+    return (
+        f"{_text(area, row.ours)} | {peer} | {_ratio(row.ratio)} | {_text(area, row.limit)} |"
+        f" {share}"
+    )
+
+
+_COLUMNS = "pario | best peer | ratio | limit | share of limit"
+
+
+def render(results: Path) -> tuple[str, dict[str, str]]:
+    """Return the page and its plots by path."""
+    read = [(area, *read_area(area, results)) for area in AREAS]
+    recorded = [(area, rows, file, cells) for area, rows, file, cells in read if rows and file]
+    lines = ["# Benchmarks", "", *_caveats()]
+    lines += ["## At a glance", "", "The worst and the best cases of each area.", ""]
+    lines += [f"| area | case | {_COLUMNS} |", "|---|---|--:|--:|--:|--:|--:|"]
+    plots = {}
+    for area, rows, _, _ in recorded:
+        for row in _extremes(rows):
+            place = f"[{row.case}](#{anchor(area, row)})"
+            lines.append(f"| {area.title} | {place} | {_cells(area, row)} |")
+    lines += ["", *_diagnosis(results), ""]
+    for area, rows, _, cells in recorded:
+        lines += _section(area, rows, cells)
+        plots[f"{IMAGES}/{area.key}.svg"] = _plot(area, rows)
+    lines += _missing(results)
+    lines += _reproduction(recorded)
+    return "\n".join(lines).rstrip() + "\n", plots
+
+
+_CAVEATS = (
+    "The machines are small virtual ones; their names are in the section on reproduction. Compare"
+    " ratios, not absolute values.",
+    "Values are medians of rounds in which all ways take turns. Runs start at a load below one.",
+    "The ratio is the cost of the best peer in costs of pario: above one, pario is better; a ratio"
+    " below one is red.",
+    "The share of the limit is that of a cost that no way can undercut. Spread: the largest value"
+    " of a round in smallest ones.",
+    "Peers have their best settings as far as `bench/README.md` names them, and equal answers.",
+)
+
+
+def _caveats() -> list[str]:
+    lines = ["`make benchmarks` renders this page from `bench/results`: do not edit it.", ""]
+    for text in _CAVEATS:
+        lines += textwrap.wrap(text, _PROSE, initial_indent="- ", subsequent_indent="  ")
+    return [*lines, ""]
+
+
+def _extremes(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows with the smallest and the largest ratio and the smallest share, each once."""
+    by_ratio = sorted((row for row in rows if row.ratio), key=lambda row: row.ratio or 0.0)
+    by_share = sorted((row for row in rows if row.share), key=lambda row: row.share or 0.0)
+    chosen = [*by_ratio[:1], *by_ratio[-1:], *by_share[:1]]
+    return list(dict.fromkeys(chosen if by_ratio else [*by_share[:1], *by_share[-1:]]))
+
+
+def _diagnosis(results: Path) -> list[str]:
+    files = sorted(results.glob("*/diagnosis.csv"))
+    if not files:
+        return []
+    with files[-1].open(newline="", encoding="utf-8") as text:
+        rows = list(csv.DictReader(text))
+    lines = ["| diagnoses | bad programs named right | repaired programs called healthy |"]
+    lines.append("|---|--:|--:|")
+    for tool in dict.fromkeys(row["tool"] for row in rows):
+        right = _part(row["right"] for row in rows if (row["tool"], row["way"]) == (tool, "bad"))
+        ways = [row["healthy"] for row in rows if (row["tool"], row["way"]) == (tool, "repaired")]
+        lines.append(f"| {tool} | {right} | {_part(ways)} |")
+    return lines
+
+
+def _part(answers: Iterable[str]) -> str:
+    known = list(answers)
+    return f"{known.count('yes')} of {len(known)} runs"
+
+
+def _section(area: Area, rows: Sequence[Row], cells: Rows) -> list[str]:
+    case = ", ".join(area.case).replace("_", " ")
+    lines = [f"## {area.title}", "", *textwrap.wrap(area.caveat, _PROSE), ""]
+    lines += [f"| {case} | {_COLUMNS} | rounds | spread |"]
+    lines += ["|---|--:|--:|--:|--:|--:|--:|--:|"]
+    lines += [
+        f'| <a id="{anchor(area, row)}"></a>{row.case} | {_cells(area, row)} | {row.rounds} |'
+        f" {row.spread:.2f} |"
+        for row in rows
+    ]
+    what = "ratio to the best peer" if any(row.ratio for row in rows) else "share of the limit"
+    picture = f"![{area.title}: {what}]({IMAGES}/{area.key}.svg)"
+    return [*lines, "", picture, ""]
+
+
+def _missing(results: Path) -> list[str]:
+    """Return the areas without results: runners that record, and have no CSV."""
+    named = re.compile(r'Recorder\(\s*"(\w+)"')
+    runners = {
+        name: path.name
+        for path in sorted((ROOT / "bench").glob("*.py"))
+        for name in named.findall(path.read_text(encoding="utf-8"))
+        if path.name != "recording.py"
+    }
+    absent = [file for name, file in runners.items() if not any(results.glob(f"*/{name}*.csv"))]
+    lines = ["## Not recorded yet", "", "Runners without a CSV of an idle machine:", ""]
+    return [*lines, *(f"- `bench/{file}`" for file in dict.fromkeys(absent)), ""]
+
+
+def _reproduction(recorded: Sequence[tuple[Area, Sequence[Row], Path, Rows]]) -> list[str]:
+    lines = ["## Reproduction", "", "On an idle machine, then `make benchmarks`:", ""]
+    seen: set[str] = set()
+    for area, _, file, cells in recorded:
+        if area.name in seen:
+            continue
+        seen.add(area.name)
+        runs = json.loads((file.parent / "env.json").read_text(encoding="utf-8"))["runs"]
+        own = [run for run in runs if run["benchmark"] == area.name]
+        lines += [
+            f"- **{area.name}**: `{file.parent.name}`, commit `{cells[-1]['commit']}`",
+            "",
+            *_facts(own[-1]),
+            "    ```text",
+            *_wrap_command(own[-1]["command"]),
+            "    ```",
+            "",
+        ]
+    return lines
+
+
+def _facts(run: dict[str, Any]) -> list[str]:
+    """Return the machine of a run and its load."""
+    machine = run["machine"]
+    facts = [str(machine[key]) for key in ("processor", "kernel") if machine.get(key)]
+    facts += [f"{machine['cores']} cores", f"load {run['load']['start']} to {run['load']['end']}"]
+    text = "; ".join(facts)
+    return [*(f"    {line}" for line in textwrap.wrap(text, _PROSE - 4)), ""]
+
+
+def _wrap_command(command: str) -> list[str]:
+    lines = textwrap.wrap(command, _PROSE - 10, break_long_words=False, break_on_hyphens=False)
+    return [f"    {line}" + (" \\" if line != lines[-1] else "") for line in lines]
+
+
+_LEFT, _WIDTH, _ROW, _TOP = 230, 700, 18, 34
+
+
+def _plot(area: Area, rows: Sequence[Row]) -> str:
+    """Return bars on a logarithmic axis: the ratio to the best peer, else the share of the
+    limit."""
+    ratios = any(row.ratio for row in rows)
+    values = [(row, (row.ratio if ratios else row.share) or 0.0) for row in rows]
+    values = [(row, value) for row, value in values if value > 0]
+    if not values:
+        return svg.document(_WIDTH, _TOP)
+    low = min(0.5, *(value for _, value in values))
+    high = max(2.0, *(value for _, value in values))
+
+    def across(value: float) -> float:
+        part = math.log(value / low) / math.log(high / low)
+        return _LEFT + part * (_WIDTH - _LEFT - 60)
+
+    bars: list[Markup] = [svg.rule(f"M{across(1.0):.1f} {_TOP - 8}V{_TOP + _ROW * len(values)}")]
+    for number, (row, value) in enumerate(values):
+        y = _TOP + number * _ROW
+        begin, end = sorted((across(1.0), across(value)))
+        colour = "#c7401d" if value < 1 and ratios else "#0b5cad"
+        bars += [
+            svg.text(_LEFT - 8, y + 12, wording.elide(row.case, 38), text_anchor="end"),
+            svg.element("rect", x=begin, y=y + 2, width=max(end - begin, 1.0),
+                        height=_ROW - 6, fill=colour),
+            svg.text(end + 6, y + 12, f"{value:.2f}"),
+        ]  # fmt: skip
+    what = "ratio to the best peer" if ratios else "share of the limit"
+    title = svg.text(8, 20, f"{area.title}: {what}", font_size=13, font_weight=600)
+    return svg.document(_WIDTH, _TOP + _ROW * len(values) + 10, title, *bars)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--page", type=Path, default=PAGE)
+    arguments = parser.parse_args()
+    page, plots = render(arguments.results)
+    arguments.page.write_text(page, encoding="utf-8")
+    for path, picture in plots.items():
+        target = arguments.page.parent / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(picture, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""The page of benchmarks is that of the recorded results, and of nothing else."""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+import render
+
+sys.path.pop(0)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    shutil.copytree(render.RESULTS, tmp_path / "results")
+    return tmp_path / "results"
+
+
+def test_every_number_of_the_page_comes_from_a_csv() -> None:
+    page, plots = render.render(render.RESULTS)
+    assert render.PAGE.read_text() == page, "run make benchmarks"
+    for path, picture in plots.items():
+        assert (render.PAGE.parent / path).read_text() == picture, "run make benchmarks"
+
+
+def test_without_results_the_page_has_no_figure(tmp_path: Path) -> None:
+    page, plots = render.render(tmp_path)
+    assert plots == {}
+    assert re.findall(r"\d+", page) == []
+    assert "`bench/mpiio.py`" in page
+
+
+def test_a_changed_csv_changes_the_page(results: Path) -> None:
+    before, plots = render.render(results)
+    table = sorted(results.glob("*/fix.csv"))[-1]
+    rows = table.read_text().splitlines()
+    column = rows[0].split(",").index("seconds")
+    for number, row in enumerate(rows):
+        cells = row.split(",")
+        if "byte_parser" in cells and "fixed" in cells:
+            cells[column] = "9.87"
+            rows[number] = ",".join(cells)
+    table.write_text("\n".join(rows) + "\n")
+    after, changed = render.render(results)
+    [line] = [line for line in after.splitlines() if line.startswith('| <a id="fix-byte-parser">')]
+    assert "9.87 s" in line
+    assert "9.87 s" not in before
+    assert re.search(r'<b style="color:#c00">0\.\d\d</b>', line), "a ratio below 1 is red"
+    assert changed["images/benchmarks/fix.svg"] != plots["images/benchmarks/fix.svg"]
+
+
+def test_links_at_a_glance_lead_to_rows() -> None:
+    page, _ = render.render(render.RESULTS)
+    assert set(re.findall(r"\(#([\w-]+)\)", page)) <= set(re.findall(r'<a id="([\w-]+)">', page))
