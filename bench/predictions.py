@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import statistics
 import sys
 import textwrap
@@ -18,7 +19,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
+
 from environment import RESULTS
+
+from pario.see.analyze.findings import RANGE
 
 #: A gain below this share of the program's time is too small to compare a promise with.
 LEAST_GAIN = 0.1
@@ -139,6 +144,12 @@ def summarize(name: str, predictions: list[Prediction], source: str) -> Iterator
         f" Of the promises, {right} are within a factor of {RIGHT:g} of the gain, and {wrong}"
         f" beyond a factor of {WRONG:g} (`bench/results/{source}`)."
     )
+    if estimates := [one for one in made if one.kind != "measured"]:
+        inside = sum(one.error <= math.sqrt(RANGE) for one in estimates)
+        text += (
+            f" Of {len(estimates)} estimates, whose ranges span a factor of {RANGE:g}, {inside}"
+            " ranges include the gain."
+        )
     yield textwrap.fill(text, 100, break_on_hyphens=False, break_long_words=False) + "\n"
     yield "| rule | programs | median of promise/gain | worst |"
     yield "|---|---|---|---|"

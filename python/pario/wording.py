@@ -60,6 +60,11 @@ def seconds(value: float) -> str:
     return f"{count(minutes // 60)} h {minutes % 60:02d} min"
 
 
+def seconds_range(least: float, most: float) -> str:
+    """A range of durations: ``0.71 s to 1.42 s``."""
+    return f"{seconds(least)} to {seconds(most)}"
+
+
 def _small_seconds(value: float) -> str:
     for factor, unit in ((1e3, "ms"), (1e6, "µs")):
         if abs(value) * factor >= 1:

@@ -160,14 +160,16 @@ def print_text(made: Job, formatted: bool) -> None:
 
 
 def write_in_turn(made: Job, turns: bool) -> None:
-    """Four ranks write 5 s each: one after the other, or at the same time; a barrier follows each
-    write."""
+    """Four ranks write 5 s each to files of their own: one after the other, or at the same time; a
+    barrier follows each write."""
     for step in range(4 if turns else 1):
         begin, end = 5.0 * step, 5.0 * (step + 1)
         writers = [step] if turns else range(4)
         writes = {"writes": 1, "bytes_written": MIB, "write_time": 5.0}
-        add_record(made, writers, "/scratch/all", opens=1, **writes)
-        add_events(made, writers, "/scratch/all", "write", start=begin, duration=5.0, length=MIB)
+        for rank in writers:
+            path = f"/scratch/part{rank}"
+            add_record(made, rank, path, opens=1, **writes)
+            add_events(made, rank, path, "write", start=begin, duration=5.0, length=MIB)
         for rank in range(4):
             arrival = end if rank in writers else begin
             meeting = {"start": arrival, "duration": end - arrival, "offset": step, "flags": 8}

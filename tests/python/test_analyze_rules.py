@@ -551,7 +551,7 @@ CASES = {
     "process-storm": Case(
         lambda j: layers.start_programs(j, 2000, 0.002),
         lambda j: layers.start_programs(j, 10, 2.0),
-        (5.9, 6.1),
+        (4.5, 4.7),
     ),
     "mpi-library-time": Case(
         lambda j: layers.mpi_writes(j, 100, MIB, 20.0, nested_write_time=2.0, write_time=2.0),

@@ -132,7 +132,10 @@ def describe(advice: Advice) -> Iterator[str]:
 
 def _lines(finding: Finding, texts: Iterable[str]) -> Iterator[str]:
     kind = "" if finding.measured else " (estimate)"
-    yield f"  {wording.seconds(finding.seconds)}{kind}  {wording.printable(finding.title)}"
+    worth = wording.seconds(finding.seconds)
+    if finding.most and not finding.measured:
+        worth = wording.seconds_range(finding.least, finding.most)
+    yield f"  {worth}{kind}  {wording.printable(finding.title)}"
     for text in texts:
         yield from textwrap.wrap(
             wording.printable(text), WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 8

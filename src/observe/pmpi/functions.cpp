@@ -13,6 +13,7 @@ constexpr Shape buffer{.moved = {0, 1, 2}};
 constexpr Shape send{.moved = {0, 1, 2}, .peer = 3, .tag = 4};
 constexpr Shape recv{.moved = {0, 1, 2}, .peer = 3, .tag = 4, .status = 6};
 constexpr Shape probe{.peer = 0, .tag = 1};
+constexpr Shape mprobe{.peer = 0, .tag = 1, .status = 4};
 constexpr Shape reduce{.moved = {-1, 2, 3}};
 constexpr Shape reduce_scatter{.moved = {-1, 2, 3, per_rank}};
 constexpr Shape reduce_scatter_block{.moved = {-1, 2, 3}, .times_size = true};

@@ -101,6 +101,13 @@ class Measured:
         return self.seconds.median / self.original.median
 
     @property
+    def range(self) -> tuple[float, float]:
+        """The largest and the smallest ratio of a round."""
+        pairs = zip(self.seconds.values, self.original.values, strict=True)
+        ratios = [seconds / original for seconds, original in pairs if original]
+        return (max(ratios), min(ratios)) if ratios else (self.ratio, self.ratio)
+
+    @property
     def verdict(self) -> str:
         """Why it does not pay, in words."""
         if len(self.seconds.values) < LEAST_RUNS and self.ratio <= 1 + UNCLEAR:
@@ -425,7 +432,10 @@ def _set_seconds(finding: Finding, found: Measured, io: float, *, kept: bool) ->
     method = f"{finding.method} Measured by replays: {_figures(found)}."
     if kept:
         saved = max(1 - found.ratio, 0.0) * io
-        return replace(finding, seconds=saved or finding.seconds, method=method, measured=saved > 0)
+        if not saved:
+            return replace(finding, method=method)
+        least, most = (max(1 - ratio, 0.0) * io for ratio in found.range)
+        return replace(finding, seconds=saved, method=method, measured=True, least=least, most=most)
     return replace(
         finding,
         settings=(),

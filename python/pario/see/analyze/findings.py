@@ -3,7 +3,9 @@ too few seconds are left out."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from pario.see.analyze.call_sites import CallSites
 from pario.see.analyze.facts import Facts
@@ -19,14 +21,19 @@ from pario.see.analyze.rules.repairs import (
 )
 from pario.see.tables.model import Job
 
-#: Findings worth less of the wall time than this, or fewer seconds, are not shown.
+#: Findings worth less of the wall time than this, or fewer seconds, are not shown. In a short run,
+#: fewer seconds suffice if they are a larger share of it.
 MIN_SHARE, MIN_SECONDS = 0.01, 0.05
+SHORT_MIN_SHARE, SHORT_MIN_SECONDS = 0.04, 0.02
+#: The upper end of an estimate's range relative to the lower one; docs/predictions.md counts the
+#: gains within it.
+RANGE = 2.0
 
 
 def findings(facts: Facts) -> tuple[Finding, ...]:
     """Return all findings, most seconds first."""
     ledger = Ledger(facts)
-    minimum = max(MIN_SHARE * facts.wall, MIN_SECONDS)
+    minimum = least_seconds(facts.wall)
     sites = CallSites(facts)
     found: list[Finding] = []
     environment = facts.job.metadata.get("env", {}) | (
@@ -39,8 +46,21 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
         for candidate in rule.find(facts):
             worth = ledger.grant(candidate.claims, minimum)
             if worth > 0:
-                found.append(_finding(rule, candidate, worth, environment, buffered, sites))
+                made = _finding(rule, candidate, worth, environment, buffered, sites)
+                least, most = estimate_range(worth)
+                found.append(replace(made, least=least, most=min(most, facts.wall)))
     return tuple(sorted(found, key=lambda finding: -finding.seconds))
+
+
+def least_seconds(wall: float) -> float:
+    """Return the seconds that a finding must be worth in a run."""
+    short = max(SHORT_MIN_SHARE * wall, SHORT_MIN_SECONDS)
+    return max(MIN_SHARE * wall, min(MIN_SECONDS, short))
+
+
+def estimate_range(seconds: float) -> tuple[float, float]:
+    """Return the ends of the range of estimated seconds, which are its geometric mean."""
+    return seconds / math.sqrt(RANGE), seconds * math.sqrt(RANGE)
 
 
 def _finding(

@@ -181,6 +181,9 @@ class Finding:
     # a sentence on the rate of its calls, and its share of the best rate of the same file system
     pace: str = ""
     measured: bool = False  # True: replays measured the seconds; False: an estimate
+    # the range of the seconds: of an estimate, or of single replays; both 0: not known
+    least: float = 0.0
+    most: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,11 @@ def program_name(command: str, executable: str = "") -> str:
     return _script(words[place + 1 :]) or name
 
 
+def is_interpreter(executable: str) -> bool:
+    """Return True if a file is the program of an interpreter, such as Python or a shell."""
+    return bool(_INTERPRETER.fullmatch(_base(executable)))
+
+
 def _split(command: str) -> list[str]:
     try:
         return shlex.split(command)

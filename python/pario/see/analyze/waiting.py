@@ -125,6 +125,8 @@ def _waits(events: Table, lane: Ints, rows: Ints, last: Ints) -> Waits:
 
 _SENDS = ("MPI_Send", "MPI_Ssend", "MPI_Rsend", "MPI_Bsend")
 _ANY_SENDS = (*_SENDS, "MPI_Isend", "MPI_Issend", "MPI_Irsend")
+#: MPI_Mprobe waits for the message, which MPI_Mrecv then has at once (mpi4py receives so).
+_RECEIVES = ("MPI_Recv", "MPI_Mprobe")
 
 
 def _messages(job: Job, lane: Ints, single: Mask) -> Waits:
@@ -148,7 +150,7 @@ def _ends_of_messages(job: Job, single: Mask) -> tuple[Ints, Ints]:
     events, names = job.events, job.function_names
     known = single & (events["layer"] == COMMUNICATION) & (events["offset"] >= 0)
     sends = _rows_of(events, known, [names.index(name) for name in _ANY_SENDS if name in names])
-    receives = _rows_of(events, known, [names.index("MPI_Recv")] if "MPI_Recv" in names else [])
+    receives = _rows_of(events, known, [names.index(name) for name in _RECEIVES if name in names])
     return sends, receives
 
 

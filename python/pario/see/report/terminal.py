@@ -252,7 +252,8 @@ def _basis(finding: Finding, width: int) -> Iterator[Text]:
         yield from wrap_text(
             f"- ranks {wording.ranks(finding.ranks)}", width, MARGIN, "dim", hanging=2
         )
-    yield from wrap_text(f"Estimate: {finding.method}", width, MARGIN, "dim", hanging=2)
+    ends = f" ({wording.seconds_range(finding.least, finding.most)})" if finding.most else ""
+    yield from wrap_text(f"Estimate{ends}: {finding.method}", width, MARGIN, "dim", hanging=2)
 
 
 def _functions(analysis: Analysis, width: int, all: bool) -> Iterator[Text]:

@@ -13,12 +13,14 @@ from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim, claim_all
 from pario.see.analyze.rules.base import Candidate, Rule, code, fact, scene, sum_seconds
+from pario.see.analyze.rules.calling import Work, claim_work
 from pario.see.analyze.rules.small_files import find_installed
 
 STAT, OTHER, OPEN, LIST = (KINDS.index(kind) for kind in ("stat", "other", "open", "list"))
 MANY_NAMES = 500
 LISTED = 2e-6  # seconds per name of one listing
 MANY_LISTS = 20
+NAME_WORK = Work(0.2e-6, 2e-6)  # the program's work for a name: a comparison, an object
 
 
 def _directory_storms(facts: Facts) -> Iterator[Candidate]:
@@ -93,6 +95,7 @@ def _repeated_listings(facts: Facts) -> Iterator[Candidate]:
     subject = scene(facts, mask, facts.cells[:, LIST])
     rows, count = subject.rows, subject.total("lists")
     entries, took = subject.total("entries"), sum_seconds(facts, subject.rows, LIST)
+    names = facts.column("entries")[rows]
     yield subject.candidate(
         title=(
             f"{subject.place} listed {wording.count(count)} times,"
@@ -115,8 +118,20 @@ def _repeated_listings(facts: Facts) -> Iterator[Candidate]:
             code("List the directory once before the loop, and keep the names in a set or map."),
             code("Wait for new files with inotify, or a message from their writer."),
         ),
-        claims=claim_all(facts, rows, (LIST,), 1.0 - 1.0 / lists[rows]),
-        method="time in listings, of all but one per process and directory",
+        claims=[
+            *claim_all(facts, rows, (LIST,), 1.0 - 1.0 / lists[rows]),
+            *claim_work(
+                facts,
+                rows,
+                NAME_WORK,
+                1.0 - 1.0 / lists[rows],
+                (names, names / lists[rows]),
+            ),
+        ],
+        method=(
+            "time in listings, of all but one per process and directory, and the program's time"
+            f" between their calls, at most {NAME_WORK.text} for each name (assumed)"
+        ),
     )
 
 
@@ -125,7 +140,10 @@ LISTING = Rule(
     remedy="listing a directory once",
     sees="The same directory listed again and again by the same process.",
     threshold=f"At least {MANY_LISTS} listings per process and directory.",
-    estimate="Time in listings, except for one per process and directory.",
+    estimate=(
+        "Time in listings, except for one per process and directory, and the program's time between"
+        f" their calls, at most {NAME_WORK.text} for each name (assumed; needs events)."
+    ),
     advice="One listing before the loop.",
     control="Each directory listed once.",
     find=_repeated_listings,

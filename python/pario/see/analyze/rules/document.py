@@ -6,7 +6,12 @@ from __future__ import annotations
 import re
 import textwrap
 
-from pario.see.analyze.findings import MIN_SECONDS, MIN_SHARE
+from pario.see.analyze.findings import (
+    MIN_SECONDS,
+    MIN_SHARE,
+    SHORT_MIN_SECONDS,
+    SHORT_MIN_SHARE,
+)
 from pario.see.analyze.reference import DEFAULTS, ENOUGH_BYTES, LARGE_CALL
 from pario.see.analyze.rules import RULES
 from pario.see.analyze.rules.base import Rule
@@ -24,7 +29,8 @@ meaning, the estimate of its seconds, and its repair.
 
 Each finding has its evidence, the seconds of wall time that a repair would save, their estimate,
 its confidence, and the repair. The report sorts findings by seconds. It leaves out findings of less
-than {share(MIN_SHARE)} of the wall time, or of less than {seconds(MIN_SECONDS)}.
+than {share(MIN_SHARE)} of the wall time, or of less than {seconds(MIN_SECONDS)}; in a short run it
+shows them from {seconds(SHORT_MIN_SECONDS)} on if they are {share(SHORT_MIN_SHARE)} of the time.
 
 ## How seconds are counted
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze.arrays import Floats, Ints, Mask, sums
-from pario.see.analyze.cells import HDF5, KINDS, WRITE, find_rows
+from pario.see.analyze.cells import HDF5, KINDS, READ, WRITE, find_rows
 from pario.see.analyze.durations import find_open_seconds
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
@@ -24,6 +24,7 @@ from pario.see.analyze.rules.base import (
     scene,
     sum_seconds,
 )
+from pario.see.analyze.rules.calling import Work, claim_work
 from pario.see.analyze.rules.small_calls import excess
 from pario.see.analyze.rules.sync_words import sync_words
 
@@ -38,6 +39,9 @@ LONGEST_PARSING = 0.02  # seconds
 MANY_STATS = 1000
 MANY_SYNCS = 20
 QUEUE_SPREAD = 4.0
+#: The program's work for a call.
+STAT_WORK, OPEN_WORK = Work(0.5e-6, 5e-6), Work(2e-6, 20e-6)
+LIBRARY_WORK = Work(2e-6, 100e-6)  # for a call of HDF5
 _SQLITE = ("-journal", "-wal")  # suffixes of the files beside an SQLite database
 
 
@@ -83,15 +87,42 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
         claims=[
             *claim_all(facts, rows, kinds, needless),
             *claim_all(facts, library, kinds, needless[in_library]),
-            Claim(rows, WRITE, excess(facts, rows, True) * alone),
+            *_claim_transfers(facts, rows, alone, in_library),
             *_parsing(facts, rows, needless),
+            *_claim_work(facts, rows, library, needless, in_library),
         ],
         method=(
-            "time in open and close (of HDF5, too) of all but one open per process and file, and in"
-            " the few small writes between them; of small files that are read each time also the"
-            " computation while they are open, which parses the same bytes again"
+            "time in open and close (of HDF5, too) of all but one open per process and file, in the"
+            " few small writes between them, and in the reads and writes by which HDF5 opens and"
+            " closes a file; of small files that are read each time also the computation while they"
+            " are open, which parses the same bytes again; and the program's time between calls, at"
+            f" most {OPEN_WORK.text} for each (assumed)"
         ),
     )
+
+
+def _claim_transfers(facts: Facts, rows: Ints, alone: Mask, in_library: Mask) -> list[Claim]:
+    """Return claims of the transfers that an open makes necessary: few small writes, and the reads
+    and writes by which HDF5 loads and stores its own data about the file."""
+    return [
+        Claim(rows, WRITE, excess(facts, rows, True) * (alone | in_library)),
+        Claim(rows, READ, excess(facts, rows, False) * in_library),
+    ]
+
+
+def _claim_work(
+    facts: Facts, rows: Ints, library: Ints, needless: Floats, in_library: Mask
+) -> list[Claim]:
+    """Return claims of the program's work for the calls, of HDF5 for files with such calls."""
+    return [
+        *claim_work(facts, rows[~in_library], OPEN_WORK, needless[~in_library]),
+        *claim_work(
+            facts,
+            np.append(rows[in_library], library),
+            LIBRARY_WORK,
+            np.append(needless[in_library], needless[in_library]),
+        ),
+    ]
 
 
 def _parsing(facts: Facts, rows: Ints, needless: Floats) -> list[Claim]:
@@ -161,8 +192,14 @@ def _stat_storms(facts: Facts) -> Iterator[Candidate]:
             ),
             code("List a directory once (scandir) instead of asking for each name."),
         ),
-        claims=claim_all(facts, rows, (STAT,), needless),
-        method="time in stat calls beyond the first per process and file",
+        claims=[
+            *claim_all(facts, rows, (STAT,), needless),
+            *claim_work(facts, rows, STAT_WORK, needless),
+        ],
+        method=(
+            "time in stat calls beyond the first per process and file, and the program's time"
+            f" between them, at most {STAT_WORK.text} for each (assumed)"
+        ),
     )
 
 
@@ -364,7 +401,9 @@ STORMS = (
             f"writes if an open has at most {FEW_WRITES} of them. If a file of at most"
             f" {SMALL_INPUT >> 20} MiB is read in each of {MANY_PARSED} opens or more, also the"
             " computation while it is open, as parsing (at most"
-            f" {wording.seconds(LONGEST_PARSING)} each)."
+            f" {wording.seconds(LONGEST_PARSING)} each). Of HDF5 files also the reads and writes"
+            " of the library. With events also the program's time between the calls, at most"
+            f" {OPEN_WORK.text} for each, {LIBRARY_WORK.text} for calls of HDF5 (assumed)."
         ),
         advice="Open once, before the loop.",
         control="One open before the loop, the same writes.",
@@ -379,7 +418,10 @@ STORMS = (
         threshold=(
             f"At least {MANY_STATS} such calls per process, on files with more than two per open."
         ),
-        estimate="Time in these calls beyond the first per process and file.",
+        estimate=(
+            "Time in these calls beyond the first per process and file, and the program's time"
+            f" between them, at most {STAT_WORK.text} for each (assumed; needs events)."
+        ),
         advice="Ask once and keep the answer.",
         control="One stat per file.",
         find=_stat_storms,

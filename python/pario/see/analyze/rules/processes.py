@@ -23,6 +23,8 @@ MANY_STARTS = 50
 SHORT, SHORT_INTERPRETED = 0.01, 0.04
 #: Seconds of fork, exec, dynamic linking and exit, outside the life that the tracer sees.
 START_SECONDS = 1e-3
+#: Processor time of the tracer in a process: its log, and the pages of the first calls (assumed).
+TRACER_SECONDS = 0.7e-3
 _STARTERS = ("fork", "vfork", "posix_spawn", "posix_spawnp", "popen")
 _INTERPRETERS = ("python", "perl", "ruby", "node", "java", "Rscript", "julia")
 _NAMED, _WORTH_NAMING = 3, 0.05  # programs of a title, and their part of the starts
@@ -81,13 +83,15 @@ def _programs(facts: Facts) -> list[str]:
 
 def _image_seconds(facts: Facts) -> Floats:
     """Return the seconds of images that work in their parent would not need: processor time, at
-    most their life, without their I/O on storage, which other rules judge."""
+    most their life, without the tracer's and without their I/O on storage, which other rules
+    judge."""
     processes = facts.job.processes
     used = np.nan_to_num(processes["cpu_user"] + processes["cpu_system"])
     records = facts.records["process"]
-    own = records >= 0
-    io = sums(records[own], facts.cells[own].sum(axis=1), len(processes))
-    return np.asarray(np.maximum(np.minimum(image_seconds(facts.job), used) - io, 0.0))
+    single = records >= 0
+    io = sums(records[single], facts.cells[single].sum(axis=1), len(processes))
+    own = np.minimum(image_seconds(facts.job), used) - TRACER_SECONDS - io
+    return np.asarray(np.maximum(own, 0.0))
 
 
 def _storm(facts: Facts, families: _Families, children: Ints, parents: Ints) -> Candidate:
@@ -130,8 +134,9 @@ def _storm(facts: Facts, families: _Families, children: Ints, parents: Ints) -> 
         ),
         claims=[Claim(lanes, COMPUTE, granted)],
         method=(
-            "processor time of these processes outside I/O, and"
-            f" {wording.seconds(START_SECONDS)} for each start (assumed)"
+            "processor time of these processes outside I/O, without"
+            f" {wording.seconds(TRACER_SECONDS)} of the tracer in each, and"
+            f" {wording.seconds(START_SECONDS)} for each start (both assumed)"
         ),
         functions=_STARTERS,
         processes=tuple(parents.tolist()),
@@ -164,8 +169,9 @@ STORM = Rule(
         f" starts ({wording.seconds(SHORT_INTERPRETED)} with an interpreter such as Python)."
     ),
     estimate=(
-        "Processor time of these processes outside I/O, and"
-        f" {wording.seconds(START_SECONDS)} for each start (assumed)."
+        "Processor time of these processes outside I/O, without"
+        f" {wording.seconds(TRACER_SECONDS)} of the tracer in each, and"
+        f" {wording.seconds(START_SECONDS)} for each start (both assumed)."
     ),
     advice="A function instead of a program, or one program for all items.",
     control="The same work in one process.",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
+from pario.see.analyze.arrays import Mask
 from pario.see.analyze.cells import READ, WRITE
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.intervals import Intervals, IntervalSet
@@ -16,7 +17,7 @@ from pario.see.analyze.rules.base import Candidate, Rule, code, fact, scene
 #: Ranks in I/O at the same time, on average, up to which their I/O counts as one after the other.
 ALONE = 1.2
 #: Seconds of I/O on the critical path, times those of the rank with most I/O.
-LONGER = 1.5
+LONGER = 1.25
 
 
 def _turns(facts: Facts) -> Iterator[Candidate]:
@@ -31,6 +32,8 @@ def _turns(facts: Facts) -> Iterator[Candidate]:
         return
     mask = facts.stored & (facts.lane >= 0)
     subject = scene(facts, mask, facts.cells[:, READ] + facts.cells[:, WRITE])
+    saved = 1.0 - longest / path
+    at_once = np.where(_are_locked_writes(facts)[subject.rows], 0.0, saved)
     busy = int((times.lane_times.io > 0.1 * longest).sum())
     yield subject.candidate(
         title=f"{busy} ranks do their I/O one after the other: {subject.place}",
@@ -55,9 +58,21 @@ def _turns(facts: Facts) -> Iterator[Candidate]:
                 " them."
             ),
         ),
-        claims=claim_all(facts, subject.rows, (READ, WRITE), 1.0 - longest / path),
-        method="I/O on the critical path minus the I/O of the rank with most",
+        claims=[
+            *claim_all(facts, subject.rows, (READ,), saved),
+            *claim_all(facts, subject.rows, (WRITE,), at_once),
+        ],
+        method=(
+            "I/O on the critical path minus the I/O of the rank with most; not of writes to one"
+            " file of a local file system, which lets one process at a time write it"
+        ),
     )
+
+
+def _are_locked_writes(facts: Facts) -> Mask:
+    """Return, per row, True if several processes write its file on a local file system, where the
+    kernel holds the file's lock during a write."""
+    return np.asarray((facts.writers > 1)[facts.file] & ~facts.network[facts.file])
 
 
 def _overlap(facts: Facts) -> float:
@@ -79,7 +94,10 @@ TURNS = Rule(
         f"I/O on the critical path takes {LONGER} times that of the rank with most I/O or more, and"
         f" at most {ALONE} ranks are in I/O at the same time on average. Needs events."
     ),
-    estimate="I/O on the critical path minus the I/O of the rank with most.",
+    estimate=(
+        "I/O on the critical path minus the I/O of the rank with most, without writes to one file"
+        " of a local file system: the kernel lets one process at a time write it."
+    ),
     advice="Offsets for all ranks, and writes at the same time.",
     control="The same I/O of all ranks at the same time.",
     find=_turns,

@@ -1,0 +1,98 @@
+"""The program's own work for a call: arguments made before it, results read after it. It is no I/O,
+but a repair that saves the call saves it, too. In interpreted programs it exceeds the call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pario import wording
+from pario.see.analyze.arrays import Floats, Ints, Mask, sums
+from pario.see.analyze.cells import find_rows
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.ledger import COMPUTE, Claim
+from pario.see.analyze.program import is_interpreter
+from pario.see.analyze.waiting import COMMUNICATION
+
+
+@dataclass(frozen=True)
+class Work:
+    """The most seconds between two calls that count as work for a call (assumed): a longer time is
+    that of something else."""
+
+    compiled: float
+    interpreted: float
+
+    @property
+    def text(self) -> str:
+        """Both limits, for people."""
+        return (
+            f"{wording.seconds(self.compiled)} ({wording.seconds(self.interpreted)} in interpreted"
+            " programs)"
+        )
+
+
+def claim_work(
+    facts: Facts,
+    rows: Ints,
+    work: Work,
+    needless: Floats | float,
+    names: tuple[Floats, Floats] | None = None,
+) -> list[Claim]:
+    """Return claims of the time between calls on ``rows`` that follow one another in a thread, as
+    far as events tell it: at most ``work`` for each call. ``names``: the names per row that the
+    calls return, for each of which ``work`` is allowed, and the most that come before a gap."""
+    mask = np.zeros(len(facts.records), bool)
+    mask[rows] = True
+    limit, most = _find_limits(facts, rows, work), np.zeros(len(facts.records))
+    most[rows] = limit if names is None else limit * names[1]
+    seconds = _find_gaps(facts, mask, most)[rows]
+    if names is not None:
+        seconds = np.minimum(seconds, limit * names[0])
+    seconds = seconds * needless
+    lane = facts.lane[rows]
+    per_lane = sums(np.maximum(lane, 0), np.where(lane >= 0, seconds, 0.0), facts.ranks)
+    lanes = np.flatnonzero(per_lane > 0)
+    return [Claim(lanes, COMPUTE, per_lane[lanes])] if len(lanes) else []
+
+
+def _find_limits(facts: Facts, rows: Ints, work: Work) -> Floats:
+    """Return, per row, the most seconds of work for a call."""
+    job = facts.job
+    slow = np.array([is_interpreter(program) for program in job.programs] or [False])
+    process = facts.records["process"][rows]
+    interpreted, own = np.zeros(len(rows), bool), process >= 0
+    interpreted[own] = slow[job.processes["exe"][process[own]]]
+    return np.where(interpreted, work.interpreted, work.compiled)
+
+
+def _find_gaps(facts: Facts, mask: Mask, most: Floats) -> Floats:
+    """Return, per record of the mask, the seconds between a call and the next one of the same
+    thread, if both are on records of the mask; each gap counts at most ``most``."""
+    job, events = facts.job, facts.job.events
+    if not len(events) or not mask.any():
+        return np.zeros(len(mask))
+    thread = events["process"].astype(np.int64) * 256 + events["thread"]
+    order = np.lexsort((events["start"], thread))
+    events, thread = events[order], thread[order]
+    row = find_rows(job.records, events["process"], events["file"], events["layer"])
+    row[events["layer"] == COMMUNICATION] = -1
+    own = (row >= 0) & mask[row]
+    new = np.append(True, thread[1:] != thread[:-1])
+    ends = _find_latest_ends(events["end"], np.cumsum(new), 1.0 + float(job.wall))
+    own_next = own[:-1] & own[1:] & ~new[1:]
+    first = np.flatnonzero(own_next)
+    gap = np.minimum(np.maximum(events["start"][first + 1] - ends[first], 0.0), most[row[first]])
+    found = sums(row[first], gap, len(mask))
+    joint = np.flatnonzero(own & (events["count"] > 1))
+    between = events["end"][joint] - events["start"][joint] - events["duration"][joint]
+    limit = most[row[joint]] * (events["count"][joint] - 1)
+    return found + sums(row[joint], np.clip(between, 0.0, limit), len(mask))
+
+
+def _find_latest_ends(ends: Floats, group: Ints, width: float) -> Floats:
+    """Return, per call, the latest end of the calls of its group so far: calls of libraries contain
+    others."""
+    shift = group * width
+    return np.asarray(np.maximum.accumulate(ends + shift) - shift)

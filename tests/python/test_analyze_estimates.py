@@ -1,0 +1,164 @@
+"""The seconds that findings promise: the program's own work for calls, starts of programs, ranks
+that take turns, and the range of each estimate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pario.see.analyze import analyze
+from pario.see.analyze.model import Finding
+from pario.see.tables.model import Job
+from tests.python.jobs import add_events, add_filesystem, add_record, make_job
+from tests.python.layer_jobs import MIB, start_programs
+
+PYTHON, COMPILED = "/usr/bin/python3.11", "/home/user/app"
+
+
+def make_run(program: str, ranks: int = 1, kind: str = "ext4", wall: float = 2.0) -> Job:
+    made = make_job(ranks, wall)
+    made.programs = [program]
+    made.processes["cpu_user"] = wall
+    add_filesystem(made, "/scratch", kind, network=kind == "lustre")
+    return made
+
+
+def finding(made: Job, rule: str) -> Finding:
+    (found,) = (one for one in analyze(made).findings if one.rule == rule)
+    return found
+
+
+def stat(made: Job, calls: int, gap: float, took: float = 0.75e-6) -> None:
+    """Asks for the state of a file again and again, with a gap of the program between calls."""
+    add_record(made, 0, "/scratch/entry", stats=calls, stat_time=calls * took)
+    start = np.arange(calls) * (took + gap)
+    add_events(made, 0, "/scratch/entry", "stat", start=start, duration=took)
+
+
+@pytest.mark.parametrize(
+    ("program", "gap", "gain"),
+    [
+        (PYTHON, 4e-6, 200_000 * 4.75e-6),  # the loop calls, and does nothing else
+        (COMPILED, 0.3e-6, 200_000 * 1.05e-6),
+        (COMPILED, 8e-6, 200_000 * 1.25e-6),  # the rest is computation
+        (PYTHON, 8e-6, 200_000 * 5.75e-6),
+    ],
+)
+def test_a_call_costs_also_the_work_of_the_program_for_it(
+    program: str, gap: float, gain: float
+) -> None:
+    made = make_run(program)
+    stat(made, 200_000, gap)
+    assert finding(made, "stat-storm").seconds == pytest.approx(gain, rel=0.05)
+
+
+def test_joined_events_tell_the_work_between_their_calls() -> None:
+    made = make_run(PYTHON)
+    add_record(made, 0, "/scratch/entry", stats=100_000, stat_time=0.1)
+    joint = {"count": 100, "end": np.arange(1000) * 5e-4 + 5e-4}
+    start = np.arange(1000) * 5e-4
+    add_events(made, 0, "/scratch/entry", "stat", start=start, duration=1e-4, **joint)
+    assert finding(made, "stat-storm").seconds == pytest.approx(0.5, rel=0.05)
+
+
+def test_calls_of_other_kinds_between_two_calls_separate_them() -> None:
+    made = make_run(PYTHON)
+    stat(made, 100_000, 4e-6)
+    start = np.arange(100_000) * 4.75e-6 + 2e-6
+    add_record(made, 0, "/scratch/data", reads=100_000, bytes_read=10**9, read_time=0.1)
+    add_events(made, 0, "/scratch/data", "read", start=start, duration=1e-6, length=10_000)
+    assert finding(made, "stat-storm").seconds == pytest.approx(0.075, rel=0.05)
+
+
+@pytest.mark.parametrize(("program", "gain"), [(PYTHON, 1.34), (COMPILED, 0.44)])
+def test_a_listing_costs_also_the_work_for_its_names(program: str, gain: float) -> None:
+    made = make_run(program)
+    names, lists = 3000, 300
+    add_record(*(made, 0, "/scratch/items"), lists=lists, entries=names * lists, list_time=0.26)
+    start = np.arange(lists) * 4.5e-3
+    add_events(made, 0, "/scratch/items", "list", start=start, duration=0.26 / lists)
+    assert finding(made, "directory-listing").seconds == pytest.approx(gain, rel=0.05)
+
+
+def test_a_program_that_sleeps_between_listings_is_promised_their_cost_alone() -> None:
+    made = make_run(PYTHON, wall=100.0)
+    add_record(made, 0, "/scratch/items", lists=100, entries=100_000, list_time=2.0)
+    start = np.arange(100) * 1.0
+    add_events(made, 0, "/scratch/items", "list", start=start, duration=0.02)
+    assert finding(made, "directory-listing").seconds == pytest.approx(2.2, rel=0.03)
+
+
+def test_an_hdf5_file_opened_again_costs_the_transfers_and_the_work_of_its_library() -> None:
+    made = make_run(PYTHON)
+    opens, path = 1000, "/scratch/series.h5"
+    calls = {"opens": opens, "closes": opens, "open_time": 0.01, "close_time": 0.01}
+    moved = {"reads": 9 * opens, "read_time": 0.05, "writes": 8 * opens, "write_time": 0.06}
+    add_record(made, 0, path, bytes_read=10**5, bytes_written=10**5, **calls, **moved)
+    add_record(made, 0, path, "hdf5", opens=opens, closes=opens, open_time=0.03, close_time=0.02)
+    for part in range(2):
+        kind, begin = ("open", 0.0) if part == 0 else ("close", 300e-6)
+        start = np.arange(opens) * 400e-6 + begin
+        add_events(made, 0, path, kind, start=start, duration=30e-6, layer="hdf5")
+    gaps = 1000 * (70e-6 + 100e-6)
+    assert finding(made, "open-close-loop").seconds == pytest.approx(0.18 + gaps, rel=0.05)
+
+
+def test_starts_of_programs_are_promised_without_the_work_of_the_tracer() -> None:
+    made = make_run(COMPILED, wall=10.0)
+    start_programs(made, 300, 0.0007)
+    assert finding(made, "process-storm").seconds == pytest.approx(0.3, rel=0.01)
+
+
+def take_turns(made: Job, seconds: list[float], paths: list[str]) -> None:
+    """Lets ranks write one after the other, three times; MPI_Mprobe receives the turn."""
+    now = 0.0
+    for turn in range(3 * made.ranks):
+        rank, after = turn % made.ranks, (turn + 1) % made.ranks
+        took = seconds[rank]
+        add_record(made, rank, paths[rank], writes=1, bytes_written=MIB, write_time=took)
+        add_events(made, rank, paths[rank], start=now, duration=took, length=MIB)
+        end, tag = now + took, turn
+        peer = {"offset": after << 32 | tag, "function": "MPI_Send"}
+        add_events(made, rank, "", "communicate", start=end, duration=1e-6, **peer)
+        peer = {"offset": rank << 32 | tag, "function": "MPI_Mprobe"}
+        add_events(made, after, "", "communicate", start=now, duration=took + 2e-6, **peer)
+        now = end + 3e-6
+    made.has |= {"events", "mpi", "sync"}
+
+
+def test_ranks_that_pass_a_turn_on_are_found_if_their_shares_differ() -> None:
+    made = make_run(PYTHON, ranks=2, wall=1.3)
+    take_turns(made, [0.3, 0.1], ["/scratch/a", "/scratch/b"])
+    assert finding(made, "serialized-ranks").seconds == pytest.approx(0.3, rel=0.05)
+
+
+@pytest.mark.parametrize(("kind", "gain"), [("ext4", False), ("lustre", True)])
+def test_turns_on_one_file_cost_nothing_where_the_kernel_makes_writers_wait(
+    kind: str, gain: bool
+) -> None:
+    made = make_run(PYTHON, ranks=2, kind=kind, wall=1.3)
+    take_turns(made, [0.2, 0.2], ["/scratch/a", "/scratch/a"])
+    assert ("serialized-ranks" in {one.rule for one in analyze(made).findings}) == gain
+
+
+@pytest.mark.parametrize(
+    ("wall", "seconds", "found"),
+    [(0.5, 0.03, True), (0.5, 0.015, False), (3.0, 0.04, False), (3.0, 0.06, True)],
+)
+def test_in_a_short_run_fewer_seconds_are_worth_a_finding(
+    wall: float, seconds: float, found: bool
+) -> None:
+    made = make_run(COMPILED, wall=wall)
+    add_record(made, 0, "/scratch/entry", stats=100_000, stat_time=seconds)
+    assert bool(analyze(made).findings) == found
+
+
+def test_an_estimate_has_a_range_of_a_factor_of_two_within_the_run() -> None:
+    made = make_run(COMPILED)
+    add_record(made, 0, "/scratch/entry", stats=100_000, stat_time=1.0)
+    found = finding(made, "stat-storm")
+    assert found.most / found.least == pytest.approx(2.0)
+    assert found.least < found.seconds < found.most
+    made = make_run(COMPILED)
+    add_record(made, 0, "/scratch/entry", stats=100_000, stat_time=1.8)
+    assert finding(made, "stat-storm").most == 2.0
