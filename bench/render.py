@@ -250,7 +250,8 @@ def _diagnosis(results: Path) -> list[str]:
     for tool in dict.fromkeys(row["tool"] for row in rows):
         right = _part(row["right"] for row in rows if (row["tool"], row["way"]) == (tool, "bad"))
         ways = [row["healthy"] for row in rows if (row["tool"], row["way"]) == (tool, "repaired")]
-        lines.append(f"| {tool} | {right} | {_part(ways)} |")
+        mark = f'<a id="diagnosis-{tool}"></a>'
+        lines.append(f"| {mark}{tool} | {right} | {_part(ways)} |")
     return lines
 
 

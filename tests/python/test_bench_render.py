@@ -55,3 +55,23 @@ def test_a_changed_csv_changes_the_page(results: Path) -> None:
 def test_links_at_a_glance_lead_to_rows() -> None:
     page, _ = render.render(render.RESULTS)
     assert set(re.findall(r"\(#([\w-]+)\)", page)) <= set(re.findall(r'<a id="([\w-]+)">', page))
+
+
+def test_links_of_the_readme_lead_to_files() -> None:
+    links = re.findall(r"\]\(([^)#:]+)", (render.ROOT / "README.md").read_text())
+    assert links
+    assert all((render.ROOT / link).exists() for link in links)
+
+
+def test_claims_of_the_readme_are_those_of_their_rows() -> None:
+    readme = (render.ROOT / "README.md").read_text()
+    page = render.PAGE.read_text()
+    claims = re.findall(
+        r"^- (.*?)\(\[row\]\(docs/benchmarks\.md#([\w-]+)\)\)\.$", readme, re.M | re.S
+    )
+    assert len(claims) == 5
+    for claim, place in claims:
+        [row] = [line for line in page.splitlines() if f'<a id="{place}">' in line]
+        numbers = re.findall(r"\*\*([\d.]+)\*\*", claim)
+        assert numbers
+        assert all(re.search(rf"(?<![\d.]){re.escape(number)}(?![\d.])", row) for number in numbers)
