@@ -9,10 +9,13 @@ from urllib.error import HTTPError
 import numpy as np
 import pytest
 
+from pario import objects
 from pario.cli import main
 from pario.errors import ParioError
+from pario.objects import Objects
 from pario.records import Dataset, Loader
 from tests.python.support.stores import Proxy, get, put, run_http_server, run_s3_server
+from tests.support.commands import Command
 
 pytest.importorskip("obstore")
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("object stores")]
@@ -287,3 +290,51 @@ def test_a_directory_is_packed_into_a_store(s3, tmp_path):
         "a.txt": b"a.txt",
         "b/c.txt": b"b/c.txt",
     }
+
+
+#: Reads an epoch, and prints the numbers of the records.
+EPOCH = """
+import sys
+from pario.records import Dataset, Loader
+loader = Loader(Dataset("s3://bucket/train.prec"), 32, shuffle=True, seed=int(sys.argv[1]))
+print(*(int.from_bytes(one[:8], "little") for batch in loader for one in batch))
+"""
+
+
+def test_two_jobs_share_the_blocks_of_a_node(s3, tmp_path):
+    """The object has six blocks of 1 MiB, of which the last bytes come with its opening."""
+    environment = os.environ | {"PARIO_BLOCK_CACHE": f"{tmp_path}:1G"}
+    jobs = [
+        Command([sys.executable, "-c", EPOCH, seed], env=environment, stdout=-1, stderr=-1)
+        for seed in (1, 2)
+    ]
+    for job in jobs:
+        done = job.finish()
+        assert sorted(map(int, done.stdout.split())) == list(range(COUNT)), done.stderr
+    assert len(gets(s3)) <= 2 + 6
+    s3.clear()
+    Command([sys.executable, "-c", EPOCH, 3], env=environment, stdout=-3).finish()
+    assert len(gets(s3)) == 1
+
+
+def test_the_bytes_of_cached_blocks_are_bounded(s3, tmp_path):
+    environment = os.environ | {"PARIO_BLOCK_CACHE": f"{tmp_path}:3M"}
+    done = Command([sys.executable, "-c", EPOCH, 1], env=environment, stdout=-1).finish()
+    assert sorted(map(int, done.stdout.split())) == list(range(COUNT))
+    assert 0 < sum(path.stat().st_size for path in tmp_path.glob("*.block")) <= 3 << 20
+
+
+def test_all_bytes_come_through_the_file_layer(s3, monkeypatch):
+    """The layer's calls for ranges are the requests, and bring the records."""
+    ranges = []
+
+    def read(url, version, size, begin, end):
+        ranges.append((begin, end))
+        return Objects.read(objects._objects, url, version, size, begin, end)
+
+    monkeypatch.setattr(objects._objects, "read", read)
+    dataset = Dataset("s3://bucket/train.prec")
+    numbers(Loader(dataset, 32, shuffle=True, seed=4))
+    asked = [one.range.removeprefix("bytes=").split("-") for one in gets(s3)[1:]]
+    assert sorted(ranges) == sorted((int(begin), int(end) + 1) for begin, end in asked)
+    assert sum(end - begin for begin, end in ranges) >= COUNT * SIZE - (256 << 10)

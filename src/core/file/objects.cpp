@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/file/block_cache.hpp"
 #include "core/file/transfer.hpp"
 
 namespace pario::file {
@@ -88,8 +89,7 @@ class StoredObject : public ObjectFile {
       return length;
     }
     const bool ahead = sequential_ && length <= kShort;
-    const base::Status status =
-        ahead ? read_from_block(begin, out) : store_->read(url_, *facts_, begin, out);
+    const base::Status status = ahead ? read_from_block(begin, out) : fetch(begin, out);
     return status ? base::Result<std::uint64_t>(length) : status.error();
   }
   void expect_sequential() override { sequential_ = true; }
@@ -125,12 +125,18 @@ class StoredObject : public ObjectFile {
                        .detail = "an object of a store is written as a whole"};
   }
 
+  base::Status fetch(std::uint64_t begin, std::span<std::byte> out) {
+    const auto request = [this](std::uint64_t offset, std::span<std::byte> bytes) {
+      return store_->read(url_, *facts_, offset, bytes);
+    };
+    return cache_ ? cache_->read(url_, *facts_, begin, out, request) : request(begin, out);
+  }
   base::Status read_from_block(std::uint64_t begin, std::span<std::byte> out) {
     const std::scoped_lock guard(mutex_);
     if (begin < block_begin_ || begin + out.size() > block_begin_ + block_.size()) {
       block_begin_ = begin;
       block_.resize(std::min(kBlock, facts_->size - begin));
-      base::Status status = store_->read(url_, *facts_, begin, block_);
+      base::Status status = fetch(begin, block_);
       if (!status) block_.clear();
       if (!status) return status;
     }
@@ -145,6 +151,7 @@ class StoredObject : public ObjectFile {
   std::mutex mutex_;
   std::vector<std::byte> block_;
   std::uint64_t block_begin_ = 0;
+  std::shared_ptr<BlockCache> cache_ = BlockCache::of_environment();
   layout::StripeLayout layout_ = {};
 };
 

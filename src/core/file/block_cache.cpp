@@ -1,0 +1,268 @@
+#include "core/file/block_cache.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+namespace pario::file {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMost = 10ULL << 30;
+constexpr std::uint64_t kPieces = BlockCache::kBlock / BlockCache::kPiece;
+constexpr std::int64_t kBetweenUses = 60'000'000'000;  // nanoseconds between two noted uses
+constexpr std::int64_t kStale = 3'600'000'000'000;  // nanoseconds; older unnamed blocks are remains
+/// The share of the limit that is freed at once, because listing the directory takes time.
+constexpr std::uint64_t kShareFreed = 8;
+/// The byte whose lock protects the directory; those of blocks are behind it.
+constexpr off_t kDirectoryByte = 0;
+
+/// The end of the file of a block.
+struct Sums {
+  std::uint64_t piece[kPieces] = {};
+  std::uint64_t all = 0;  ///< of the bytes before
+
+  std::uint64_t sum() const { return base::xxh64(piece, sizeof piece); }
+};
+
+std::uint64_t sum_of(std::span<const std::byte> bytes) {
+  return base::xxh64(bytes.data(), bytes.size());
+}
+
+/// A descriptor that is closed.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+bool read_whole(int number, std::uint64_t offset, std::span<std::byte> out) {
+  for (std::uint64_t done = 0; done < out.size();) {
+    const ssize_t got =
+        ::pread(number, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    done += static_cast<std::uint64_t>(got);
+  }
+  return true;
+}
+
+bool write_whole(int number, std::span<const std::byte> bytes) {
+  for (std::uint64_t done = 0; done < bytes.size();) {
+    const ssize_t put = ::write(number, bytes.data() + done, bytes.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return false;
+    done += static_cast<std::uint64_t>(put);
+  }
+  return true;
+}
+
+std::int64_t wall_clock_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return base::to_nanoseconds(now);
+}
+
+/// Notes a use of a block, for the order of removal.
+void touch(int number) {
+  struct stat facts{};
+  if (::fstat(number, &facts) == 0 &&
+      wall_clock_ns() - base::to_nanoseconds(facts.st_mtim) > kBetweenUses)
+    ::futimens(number, nullptr);
+}
+
+/// Reads a part of a block of `length` bytes, and compares the checksums of its pieces. False: it
+/// is not cached, or damaged.
+bool read_part(int number, std::uint64_t length, base::Extent part, std::span<std::byte> out) {
+  Sums sums;
+  if (!read_whole(number, length, std::as_writable_bytes(std::span(&sums, 1))) ||
+      sums.all != sums.sum())
+    return false;
+  const base::Extent whole{base::round_down(part.begin, BlockCache::kPiece),
+                           std::min(base::round_up(part.end, BlockCache::kPiece), length)};
+  std::vector<std::byte> bytes(whole.length());
+  if (!read_whole(number, whole.begin, bytes)) return false;
+  for (std::uint64_t at = 0; at < bytes.size(); at += BlockCache::kPiece) {
+    const auto piece =
+        std::span(bytes).subspan(at, std::min(BlockCache::kPiece, bytes.size() - at));
+    if (sum_of(piece) != sums.piece[(whole.begin + at) / BlockCache::kPiece]) return false;
+  }
+  std::memcpy(out.data(), bytes.data() + (part.begin - whole.begin), out.size());
+  return true;
+}
+
+off_t byte_of(const std::string& path) { return 1 + static_cast<off_t>(base::xxh64(path) >> 2); }
+
+/// Locks a byte of a file against all other threads of the node until it is destroyed; does not on
+/// a file system without locks. The first 8 bytes of the file are the sum of all blocks.
+class Lock {
+ public:
+  Lock(const std::string& directory, off_t byte)
+      : file_(::open((directory + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+    struct flock where{};
+    where.l_type = F_WRLCK;
+    where.l_whence = SEEK_SET;
+    where.l_start = byte;
+    where.l_len = 1;
+    while (::fcntl(file_.number(), F_OFD_SETLKW, &where) != 0 && errno == EINTR) {
+    }
+  }
+  std::uint64_t sum() const {
+    std::uint64_t sum = UINT64_MAX / 2;
+    return read_whole(file_.number(), 0, std::as_writable_bytes(std::span(&sum, 1)))
+               ? sum
+               : UINT64_MAX / 2;
+  }
+  void set_sum(std::uint64_t sum) const {
+    static_cast<void>(::pwrite(file_.number(), &sum, sizeof sum, 0) == sizeof sum);
+  }
+
+ private:
+  Descriptor file_;
+};
+
+struct Entry {
+  fs::path path;
+  std::uint64_t bytes;
+  std::int64_t used;
+};
+
+/// Lists the blocks of a directory, and removes remains of killed processes.
+std::vector<Entry> entries_of(const std::string& directory) {
+  std::vector<Entry> found;
+  std::error_code error;
+  const std::int64_t now = wall_clock_ns();
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+    struct stat facts{};
+    const std::string extension = at->path().extension();
+    if ((extension != ".block" && extension != ".part") || ::stat(at->path().c_str(), &facts) != 0)
+      continue;
+    const Entry entry{at->path(), static_cast<std::uint64_t>(facts.st_size),
+                      base::to_nanoseconds(facts.st_mtim)};
+    if (extension == ".block") found.push_back(entry);
+    if (extension == ".part" && now - entry.used > kStale) ::unlink(entry.path.c_str());
+  }
+  return found;
+}
+
+}  // namespace
+
+BlockCache::BlockCache(std::string directory, std::uint64_t most)
+    : directory_(std::move(directory)), most_(most) {
+  std::error_code ignored;
+  fs::create_directories(directory_, ignored);
+}
+
+std::shared_ptr<BlockCache> BlockCache::of_environment() {
+  const char* given = std::getenv("PARIO_BLOCK_CACHE");  // NOLINT(concurrency-mt-unsafe)
+  if (given == nullptr || *given == '\0') return {};
+  const std::string text = given;
+  const std::size_t colon = text.rfind(':');
+  const auto size =
+      colon == text.npos ? std::nullopt : base::parse_byte_size(text.substr(colon + 1));
+  return std::make_shared<BlockCache>(size ? text.substr(0, colon) : text, size.value_or(kMost));
+}
+
+BlockCache::Block BlockCache::block_at(const std::string& url, const ObjectFacts& facts,
+                                       std::uint64_t offset) const {
+  const std::uint64_t number = offset / kBlock;
+  const std::string object = url + '\n' + facts.version + '\n' + std::to_string(facts.size);
+  char name[64];
+  std::snprintf(name, sizeof name, "/%016llx-%016llx-%llu.block",
+                static_cast<unsigned long long>(base::xxh64(object)),
+                static_cast<unsigned long long>(base::xxh64(object.data(), object.size(), 1)),
+                static_cast<unsigned long long>(number));
+  return {directory_ + name, {number * kBlock, std::min((number + 1) * kBlock, facts.size)}};
+}
+
+base::Status BlockCache::read(const std::string& url, const ObjectFacts& facts,
+                              std::uint64_t offset, std::span<std::byte> out, const Fetch& fetch) {
+  if (facts.version.empty()) return fetch(offset, out);
+  while (!out.empty()) {
+    const Block block = block_at(url, facts, offset);
+    const std::uint64_t length = std::min<std::uint64_t>(out.size(), block.where.end - offset);
+    if (base::Status status = read_block(block, offset, out.first(length), fetch); !status)
+      return status;
+    offset += length;
+    out = out.subspan(length);
+  }
+  return {};
+}
+
+base::Status BlockCache::read_block(const Block& block, std::uint64_t offset,
+                                    std::span<std::byte> out, const Fetch& fetch) {
+  const base::Extent part = base::Extent::at(offset - block.where.begin, out.size());
+  const auto read_cached = [&] {
+    const Descriptor file(::open(block.path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.number() < 0 || !read_part(file.number(), block.where.length(), part, out))
+      return false;
+    touch(file.number());
+    return true;
+  };
+  if (read_cached()) return {};
+  const Lock lock(directory_, byte_of(block.path));
+  if (read_cached()) return {};  // another thread or process has fetched it
+  std::vector<std::byte> bytes(block.where.length());
+  if (base::Status status = fetch(block.where.begin, bytes); !status) return status;
+  std::memcpy(out.data(), bytes.data() + part.begin, out.size());
+  store(block, bytes);
+  return {};
+}
+
+/// Writes a block, if it can be written.
+void BlockCache::store(const Block& block, std::span<const std::byte> bytes) {
+  const std::uint64_t whole = bytes.size() + sizeof(Sums);
+  if (whole > most_) return;
+  Sums sums;
+  for (std::uint64_t at = 0; at < bytes.size(); at += kPiece)
+    sums.piece[at / kPiece] =
+        sum_of(bytes.subspan(at, std::min<std::uint64_t>(kPiece, bytes.size() - at)));
+  sums.all = sums.sum();
+  const std::string part =
+      block.path + "." + std::to_string(::getpid()) + "-" + std::to_string(parts_++) + ".part";
+  const Descriptor file(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (file.number() < 0) return;
+  const bool complete = write_whole(file.number(), bytes) &&
+                        write_whole(file.number(), std::as_bytes(std::span(&sums, 1)));
+  const Lock lock(directory_, kDirectoryByte);
+  std::uint64_t sum = lock.sum() + whole;
+  if (sum > most_) sum = make_room(whole) + whole;
+  lock.set_sum(sum);  // before the block has its name: a killed process leaves too large a sum
+  if (!complete || ::rename(part.c_str(), block.path.c_str()) != 0) ::unlink(part.c_str());
+}
+
+/// Removes the least recently used blocks; returns the sum of the others, to which `needed` can be
+/// added.
+std::uint64_t BlockCache::make_room(std::uint64_t needed) const {
+  std::vector<Entry> entries = entries_of(directory_);
+  std::uint64_t sum = 0;
+  for (const Entry& entry : entries) sum += entry.bytes;
+  if (sum + needed <= most_) return sum;
+  std::ranges::sort(entries, {}, &Entry::used);
+  for (const Entry& entry : entries) {
+    if (sum + needed <= most_ - most_ / kShareFreed) break;
+    ::unlink(entry.path.c_str());
+    sum -= entry.bytes;
+  }
+  return sum;
+}
+
+}  // namespace pario::file
