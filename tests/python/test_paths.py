@@ -37,6 +37,7 @@ NO_PATHS = {
     "records head --column",
     "records get --column",
     "records convert --column",
+    "checkpoint convert --select",
     "checkpoint plot array",
     "bench patterns --mpiexec",
     "bench patterns --pattern",
