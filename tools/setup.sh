@@ -122,9 +122,10 @@ fi
 if includes all; then
   install_into "$venv" webdataset tfrecord array_record keras ||
     echo "setup: webdataset, tfrecord, array_record or keras is not available (for: other loaders)"
-  install_into "$venv" transformers xarray h5netcdf ||
-    echo "setup: transformers or xarray is not available (for: other readers of checkpoints)"
-  install_into "$venv" xarray h5netcdf netCDF4 ||
-    echo "setup: xarray, h5netcdf or netCDF4 is not available (for: other checkpoint readers)"
+  install_into "$venv" transformers xarray h5netcdf netCDF4 ||
+    echo "setup: transformers, xarray or netCDF4 is not available (for: checkpoint readers)"
+  # Its own environment: it has commands of the same names, and 320 MB.
+  install_into "$venv-impi" "impi-rt>=2021.14" ||
+    echo "setup: Intel MPI is not available (for: tests with Intel MPI)"
 fi
 for done in $levels; do touch "$venv/setup-$done.stamp"; done

@@ -59,6 +59,7 @@ def _here(name: str) -> str:
 
 
 _OMPI = str(ROOT / ".venv-ompi" / "bin")
+_IMPI = ROOT / ".venv-impi"
 MPIS = {
     mpi.name: mpi
     for mpi in (
@@ -94,6 +95,15 @@ MPIS = {
             "Open MPI v5",
             AS_ROOT,
             python=f"{_OMPI}/python",
+        ),
+        # Programs for MPICH run with it. Its own transport for one host needs no libfabric.
+        Mpi(
+            "intel-mpi",
+            _here("mpicc"),
+            str(_IMPI / "bin" / "mpiexec.hydra"),
+            "Intel(R) MPI Library",
+            ("-genv", "I_MPI_FABRICS", "shm", "-genv", "LD_LIBRARY_PATH", str(_IMPI / "lib")),
+            file_prefix="ufs:",
         ),
     )
 }

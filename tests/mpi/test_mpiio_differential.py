@@ -28,6 +28,8 @@ OPEN = [
     for name in ("eof", "status", "holes", "nonblocking", "external32", "resize")
     for word in ("--without", name)
 ]
+#: Features in which the types of an MPI are not those of the standard.
+DEFECTS = {"intel-mpi": ["--without", "cyclic_blocks"]}  # MPI_Pack takes other elements
 _NODES = {"PARIO_NODES": "2"}
 _ALONE = {"PARIO_HINTS": "*:romio_cb_write=disable:romio_cb_read=disable"}
 _SMALL = {
@@ -61,7 +63,8 @@ def run(
     *arguments: object,
     limit: float = PATIENCE,
 ) -> None:
-    command = mpi.start(str(build(mpi, folder)), str(directory), *map(str, arguments), ranks=ranks)
+    words = [*map(str, arguments), *DEFECTS.get(mpi.name, [])]
+    command = mpi.start(str(build(mpi, folder)), str(directory), *words, ranks=ranks)
     cases_pass(command, directory, environment, limit)
 
 

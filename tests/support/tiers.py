@@ -22,7 +22,12 @@ import pytest
 Value = tuple[str, int]
 _EXEMPT = Path(__file__).parents[1] / "python"
 #: Tiers of the MPIs that are not part of the quick tests.
-_TIERS_OF_MPIS = {"openmpi-5": "system", "mpich-4": "exhaustive", "openmpi-4": "exhaustive"}
+_TIERS_OF_MPIS = {
+    "openmpi-5": "system",
+    "mpich-4": "exhaustive",
+    "openmpi-4": "exhaustive",
+    "intel-mpi": "exhaustive",
+}
 #: Expensive fixtures by group: tests of a group share one worker of pytest-xdist, and so one of
 #: each fixture (--dist loadgroup). All other tests are grouped by file.
 _GROUPS = {

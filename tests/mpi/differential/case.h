@@ -8,10 +8,11 @@
 enum { kMostRanks = 64 };
 
 /* Parts of MPI-IO that a run may leave out: known defects of an MPI, and `holes`: bytes that were
- * never written, undefined in MPI and zero in pario. */
+ * never written, undefined in MPI and zero in pario. `cyclic_blocks`: cyclic darrays with blocks of
+ * several elements. */
 typedef struct {
   int eof, shared, external32, huge, split, nonblocking, large, resize, hints, status, atomic,
-      derived_etype, holes;
+      derived_etype, holes, cyclic_blocks;
 } Features;
 
 typedef struct {

@@ -32,6 +32,7 @@ static const struct {
     {"atomic", &now.features.atomic},
     {"derived_etype", &now.features.derived_etype},
     {"holes", &now.features.holes},
+    {"cyclic_blocks", &now.features.cyclic_blocks},
 };
 enum { kFeatureCount = sizeof kFeatures / sizeof *kFeatures };
 

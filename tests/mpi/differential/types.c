@@ -296,7 +296,7 @@ static int list_owned(int size, int distribution, int block, int processes, int 
   return n;
 }
 
-Type random_block(Random* random, const Type* leaf, int ranks, int rank) {
+Type random_block(Random* random, const Type* leaf, int ranks, int rank, int cyclic_blocks) {
   Type type = {0};
   int n = (int)between(random, 1, 3), sizes[4], kinds[4], arguments[4], processes[4] = {0},
       counts[4], coordinate[4], *indices[4], rest = rank;
@@ -309,7 +309,7 @@ Type random_block(Random* random, const Type* leaf, int ranks, int rank) {
   for (int d = n - 1; d >= 0; d--) coordinate[d] = rest % processes[d], rest /= processes[d];
   for (int d = 0; d < n; d++) {
     int even = (sizes[d] + processes[d] - 1) / processes[d], cyclic = (int)between(random, 1, 4),
-        plain = chance(random, 50);
+        plain = chance(random, 50) || !cyclic_blocks;
     int block = kinds[d] == 1 ? even : plain ? 1 : cyclic;
     arguments[d] = kinds[d] == 2 && !plain ? cyclic : MPI_DISTRIBUTE_DFLT_DARG;
     kinds[d] = kinds[d] == 0   ? MPI_DISTRIBUTE_NONE

@@ -28,8 +28,8 @@ Type random_type(Random* random, const Type* leaf, int where, int depth);
 /* One rank's part of a tiling that the ranks share: each leaf of a tile belongs to one rank or to
  * none. */
 Type random_part(Random* random, const Type* leaf, int ranks, int rank);
-/* One rank's block of a distributed array (darray or subarray). */
-Type random_block(Random* random, const Type* leaf, int ranks, int rank);
+/* One rank's block of a distributed array. `cyclic_blocks`: of blocks of several elements, too. */
+Type random_block(Random* random, const Type* leaf, int ranks, int rank, int cyclic_blocks);
 Type nothing_of(const Type* leaf);
 Type twin(const Type* type);
 void free_type(Type* type);

@@ -6,7 +6,7 @@
 
 static Type filetype_of(Case* at, int kind, Random* random, const Type* leaf, int rank) {
   if (kind == 0) return random_part(random, leaf, at->ranks, rank);
-  if (kind == 1) return random_block(random, leaf, at->ranks, rank);
+  if (kind == 1) return random_block(random, leaf, at->ranks, rank, at->features.cyclic_blocks);
   if (kind == 2) return random_type(random, leaf, kInFile, (int)between(random, 1, 4));
   return twin(leaf);
 }
