@@ -22,6 +22,7 @@ PARTS = {
     "bench_s3d",
     "fix",
     "follow",
+    "mcp_tools",
     "measured",
     "numbers",
     "one_process",

@@ -68,6 +68,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "settings": {
         "settings": "explain the settings of a file, or list all settings",
         "hints": "list the hints of pario's MPI-IO",
+        "mcp": "serve pario's tools to agents (Model Context Protocol)",
     },
 }
 COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}

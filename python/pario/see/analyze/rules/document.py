@@ -95,6 +95,11 @@ def document() -> str:
     )
 
 
+def describe_rule(rule: Rule) -> str:
+    """Return the section of a rule without its heading."""
+    return _section(rule).partition("\n\n")[2]
+
+
 def _section(rule: Rule) -> str:
     rows = {
         "Sees": rule.sees,
