@@ -7,6 +7,7 @@ from pario.see.analyze import analyze
 from pario.see.analyze.lanes import find_lanes
 from pario.see.analyze.model import Split
 from pario.see.analyze.split import Times
+from pario.see.report.words import split_parts
 from pario.see.tables.model import Job
 from tests.python.jobs import add_events, add_function, add_record, make_job
 
@@ -176,7 +177,11 @@ def test_children_and_earlier_images_belong_to_the_rank_of_their_process() -> No
 def test_job_that_sleeps_is_idle() -> None:
     job = make_job(1, wall=10.0)
     job.processes["cpu_user"] = 0.1
-    assert analyze(job).verdict.bound == "idle"
+    verdict = analyze(job).verdict
+    assert verdict.bound == "idle"
+    assert dict(split_parts(verdict.critical))["compute"] == "sleeping or waiting"
+    job.processes["cpu_user"] = 9.0
+    assert dict(split_parts(analyze(job).verdict.critical))["compute"] == "compute"
 
 
 def test_missing_data_is_reported() -> None:

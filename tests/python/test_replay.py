@@ -545,6 +545,18 @@ def test_the_buffer_of_an_open_stream_is_written_at_the_end(
     assert len(written) == 1500 and 0 not in written
 
 
+@pytest.mark.parametrize(("mode", "lines"), [(0, 0), (1, 100)])
+def test_writes_to_a_line_buffered_stream_end_lines(tmp_path: Path, mode: int, lines: int) -> None:
+    calls = np.zeros(102, OPERATION)
+    calls["verb"] = [numbers()[name] for name in ("fopen", "setvbuf", *["fwrite"] * 100)]
+    calls["offset"][0] = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    calls["length"][1:] = [1 << 16, *[37] * 100]
+    calls["other"][1] = mode
+    player = ReplayPlayer([os.fsencode(tmp_path / "out")], 1, 1000)
+    player.play(calls.view(np.uint8).reshape(102, OPERATION.itemsize), False)
+    assert (tmp_path / "out").read_bytes().count(b"\n") == lines
+
+
 def test_mpi_transfers_get_the_arguments_of_their_functions() -> None:
     seen: list[tuple[int, ...]] = []
     word = ctypes.c_size_t

@@ -27,6 +27,7 @@ def test_the_document_names_its_format() -> None:
         "waiting": 22.5,
         "io": 91.2,
         "divided": True,
+        "idle": False,
     }
     assert len(document["findings"]) == 12
     assert document["findings"][0]["fixes"][0]["kind"] == "setting"

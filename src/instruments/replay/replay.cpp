@@ -27,6 +27,7 @@ struct Slot {
   std::FILE* stream = nullptr;
   std::vector<std::vector<char>> buffers = {};  ///< of the stream, which uses the last one
   Word file = 0;
+  bool line_buffered = false;  ///< the stream
 };
 
 /// Keeps the buffers of open streams until the process ends, after all destructors.
@@ -199,7 +200,22 @@ PLAY(fclose) {
   state.slot(op) = {};
   return result;
 }
+/// Calls a function that writes `length` bytes of the buffer to the slot's stream. If that is
+/// line-buffered, they end with a new line, as those of programs that choose this mode; a single
+/// character does not.
+template <class Call>
+long write_text(State& state, const Operation& op, Call call) {
+  const std::size_t length = bytes_to_write(op);
+  if (!state.slot(op).line_buffered || length < 2) return call(length);
+  std::byte& last = state.buffer[length - 1];
+  const std::byte kept = std::exchange(last, std::byte{'\n'});
+  const long result = call(length);
+  last = kept;
+  return result;
+}
+
 PLAY(setvbuf) {
+  state.slot(op).line_buffered = op.other == _IOLBF;
   std::vector<char>& buffer = state.slot(op).buffers.emplace_back(bytes_to_write(op));
   return -std::setvbuf(state.slot(op).stream, buffer.data(), static_cast<int>(op.other),
                        buffer.size());
@@ -209,12 +225,16 @@ PLAY(fread) {
                        std::fread(state.buffer, 1, bytes_to_read(op), state.slot(op).stream));
 }
 PLAY(fwrite) {
-  return stream_result(state.slot(op),
-                       std::fwrite(state.buffer, 1, bytes_to_write(op), state.slot(op).stream));
+  return write_text(state, op, [&](std::size_t length) {
+    return stream_result(state.slot(op),
+                         std::fwrite(state.buffer, 1, length, state.slot(op).stream));
+  });
 }
 PLAY(fprintf) {
-  return std::fprintf(state.slot(op).stream, "%.*s", static_cast<int>(op.length),
-                      reinterpret_cast<const char*>(state.buffer));
+  return write_text(state, op, [&](std::size_t length) -> long {
+    return std::fprintf(state.slot(op).stream, "%.*s", static_cast<int>(length),
+                        reinterpret_cast<const char*>(state.buffer));
+  });
 }
 PLAY(fgetc) {
   return repeat(op, [stream = state.slot(op).stream] { return std::fgetc(stream); });

@@ -3,7 +3,7 @@
 source "$(dirname "$0")/work.inc.sh"
 head -c 65536 /dev/zero >block
 if [ "$repaired" ]; then
-  for ((i = 0; i < size; i++)); do cat block; done | dd of=record.bin bs=1M conv=fsync status=none
+  head -c $((size * 65536)) /dev/zero | dd of=record.bin bs=1M conv=fsync status=none
 else
   for ((i = 0; i < size; i++)); do
     dd if=block of=record.bin bs=64K seek="$i" conv=notrunc,fsync status=none

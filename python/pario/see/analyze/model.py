@@ -30,6 +30,7 @@ class Split:
     waiting: float
     io: float
     divided: bool = True  # False: ``compute`` is all time outside I/O and MPI, not computation
+    idle: bool = False  # True: in most of ``compute`` the processes used no processor
 
     @property
     def wall(self) -> float:

@@ -6,6 +6,7 @@ If the logs do not cover a part of the run, the sentence begins with that part a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -37,14 +38,18 @@ def verdict(
     ruling = _ruling(facts, findings, progress, covered=not leads)
     lane = times.slowest_lane
     parts = (*leads, sentence(ruling), *_queue_part(ruling, kernel), *_tail(progress))
+    idle = _idle(facts, times.critical.compute)
+    critical, slowest, mean = (
+        replace(split, idle=idle) for split in (times.critical, times.split(lane), times.mean)
+    )
     return Verdict(
         sentence=" ".join(parts),
         bound=ruling.bound,
         grade=grade(ruling),
-        critical=times.critical,
-        slowest=times.split(lane),
+        critical=critical,
+        slowest=slowest,
         slowest_rank=facts.lanes.rank(lane),
-        mean=times.mean,
+        mean=mean,
         method=_method(facts),
         not_known=_not_known(facts),
         unseen=unseen,

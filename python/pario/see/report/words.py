@@ -94,8 +94,9 @@ def slow_call(outlier: Outlier, width: int = 1000) -> str:
 
 def split_parts(split: Split) -> tuple[tuple[str, str], ...]:
     """Return the parts of a split in display order: field, word."""
+    rest = "sleeping or waiting" if split.idle else "compute"
     return (
-        ("compute", "compute" if split.divided else "not in I/O"),
+        ("compute", rest if split.divided else "not in I/O"),
         ("communication", "communication"),
         ("waiting", "waiting"),
         ("io", "I/O"),
