@@ -185,7 +185,7 @@ def test_replays_end_in_time_and_keep_time_to_confirm_the_best() -> None:
 
     found = measure(plan(*remedies), play, clock=lambda: now)
     assert now <= 60.0
-    assert found.chosen is not None and len(found.chosen.seconds.values) >= 2
+    assert found.chosen is not None and len(found.chosen.pairs.seconds.values) >= 2
 
 
 def test_a_failing_remedy_is_named_and_not_chosen() -> None:
@@ -213,7 +213,7 @@ def test_a_late_replay_keeps_the_earlier_rounds() -> None:
 
     found = measure(plan(remedy(run(finding(BUFFERS)))), play)
     assert found.original.values == (1.0,)
-    assert found.chosen is not None and found.chosen.seconds.values == (0.2,)
+    assert found.chosen is not None and found.chosen.pairs.seconds.values == (0.2,)
 
 
 @pytest.mark.parametrize("share", [0.01, 1.0])

@@ -59,15 +59,21 @@ def add_pack(parser: argparse.ArgumentParser) -> None:
 
 def add_replays(parser: argparse.ArgumentParser) -> None:
     """--on, --think and --mpiexec: the directory, the pauses and the launcher of replays."""
+    add_place(parser, Path(), "the working directory")
+    parser.add_argument(
+        "--think", action="store_true", help="wait between calls as long as the program did"
+    )
+
+
+def add_place(parser: argparse.ArgumentParser, default: Path | None, meaning: str) -> None:
+    """--on and --mpiexec: the directory of replays, whose default is ``meaning`` in words, and
+    their launcher."""
     parser.add_argument(
         "--on",
         type=path,
-        default=Path(),
+        default=default,
         metavar="DIR",
-        help="a directory on the file system to use (default: the working directory)",
-    )
-    parser.add_argument(
-        "--think", action="store_true", help="wait between calls as long as the program did"
+        help=f"a directory on the file system to use (default: {meaning})",
     )
     parser.add_argument(
         "--mpiexec", metavar="COMMAND", help="the launcher with its options (default: mpiexec)"

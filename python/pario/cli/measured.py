@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
+from pario.cli.arguments import add_place
 from pario.cli.numbers import seconds_or_none
-from pario.cli.paths import path
 from pario.errors import ParioError
 from pario.progress import progress
 
@@ -58,7 +58,7 @@ def advise_by_replays(
     from pario.see.analyze.advise import advise
 
     estimated = advise(analysis, allowed)
-    if not seconds or nothing_to_tune(job):
+    if not seconds or nothing_to_tune(job, analysis):
         return estimated, []
     try:
         directory = on or find_directory(analysis)
@@ -80,17 +80,7 @@ def advise_by_replays(
 def add_measure(parser: argparse.ArgumentParser) -> None:
     """--measure, --on and --mpiexec: the time, the place and the launcher of replays."""
     parser.add_argument("--measure", help=MEASURE_HELP, **MEASURE)
-    parser.add_argument(
-        "--on",
-        type=path,
-        metavar="DIR",
-        help="a directory for the replays (default: that of the run's files)",
-    )
-    parser.add_argument(
-        "--mpiexec",
-        metavar="COMMAND",
-        help="the launcher of replays, with its options (default: mpiexec)",
-    )
+    add_place(parser, None, "that of the run's files")
 
 
 def _announce(plan: Plan) -> None:
@@ -115,7 +105,7 @@ def describe(measured: Measurement) -> Iterator[str]:
     yield f"pario: measured by replays of {calls}{median}:"
     yield f"  {wording.seconds(measured.original.median):>8}  as it is"
     for one in measured.remedies:
-        time = "failed" if one.ratio == inf else wording.seconds(one.seconds.median)
+        time = "failed" if one.ratio == inf else wording.seconds(one.pairs.seconds.median)
         yield f"  {time:>8}  {one.remedy.name}{_judgement(one, measured)}"
 
 
@@ -125,5 +115,5 @@ def _judgement(one: Measured, measured: Measurement) -> str:
     if one is measured.chosen:
         return ": set"
     if one.remedy.collective:
-        return f" (a change of the program){'' if one.pays else f': {one.verdict}'}"
-    return "" if one.pays else f": {one.verdict}, left out"
+        return f" (a change of the program){'' if one.pays else f': {one.pairs.verdict}'}"
+    return "" if one.pays else f": {one.pairs.verdict}, left out"

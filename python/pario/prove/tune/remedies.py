@@ -24,11 +24,11 @@ from pario.prove.replay.errors import LateError
 from pario.prove.replay.script import AS_POSIX
 from pario.prove.replay.together import make_collective
 from pario.prove.tune.choice import MPIIO_ON, Choice
-from pario.prove.tune.search import LEAST_GAIN
+from pario.prove.tune.pairs import LEAST_GAIN, UNCLEAR, Pairs
 from pario.see.analyze.advise import Advice, advise
 from pario.see.analyze.comparison import Sample
 from pario.see.analyze.model import Analysis, Finding
-from pario.see.analyze.noise import LEAST_RUNS, noise
+from pario.see.analyze.noise import LEAST_RUNS
 from pario.see.tables.model import LAYERS, Job
 
 #: The seconds that all replays may take together, the seconds of calls in one of them, and the
@@ -40,13 +40,8 @@ LEAST_BEGINNING = 0.1
 BUSY = 4.0
 #: The most findings whose remedies are tried alone, and the remedies that are measured again.
 MOST, FINALISTS = 4, 3
-#: A remedy that takes this share longer is not measured again.
-UNCLEAR = 0.25
 #: The replays that the first round leaves for further ones.
 CONFIRMING = 2 * (LEAST_RUNS - 1)
-#: With fewer than LEAST_RUNS replays, a remedy pays from this share of the seconds on, not from
-#: LEAST_GAIN on.
-LEAST_UNCERTAIN_GAIN = 0.1
 #: Settings whose calls a replay leaves out.
 _NOT_PLAYED = {("streams", "map_ahead")}
 
@@ -89,40 +84,18 @@ class Measured:
     """One remedy beside the replays without it."""
 
     remedy: Remedy
-    seconds: Sample
-    original: Sample  # of the same rounds
+    pairs: Pairs
     failure: str = ""
 
     @property
     def ratio(self) -> float:
         """Its seconds relative to those without it; infinite if it failed."""
-        if self.failure or not self.original.median:
-            return inf
-        return self.seconds.median / self.original.median
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """The largest and the smallest ratio of a round."""
-        pairs = zip(self.seconds.values, self.original.values, strict=True)
-        ratios = [seconds / original for seconds, original in pairs if original]
-        return (max(ratios), min(ratios)) if ratios else (self.ratio, self.ratio)
-
-    @property
-    def verdict(self) -> str:
-        """Why it does not pay, in words."""
-        if len(self.seconds.values) < LEAST_RUNS and self.ratio <= 1 + UNCLEAR:
-            return "not shown to be faster"
-        return "not faster" if self.ratio > 1 - LEAST_GAIN else "not faster beyond noise"
+        return inf if self.failure else self.pairs.ratio
 
     @property
     def pays(self) -> bool:
         """True if it is faster beyond noise."""
-        if self.failure or self.ratio > 1 - LEAST_GAIN:
-            return False
-        if len(self.seconds.values) >= LEAST_RUNS:
-            return noise(self.seconds.values, self.original.values) == "beyond"
-        apart = max(self.seconds.values) < min(self.original.values)
-        return apart and self.ratio <= 1 - LEAST_UNCERTAIN_GAIN
+        return not self.failure and self.pairs.pays
 
 
 @dataclass(frozen=True)
@@ -318,7 +291,7 @@ class _Rounds:
         for remedy in dict.fromkeys([*self._pairs, *self._failures]):
             pairs = self._pairs.get(remedy, [(0.0, 0.0)])
             seconds, original = (Sample(values) for values in zip(*pairs, strict=True))
-            made.append(Measured(remedy, seconds, original, self._failures.get(remedy, "")))
+            made.append(Measured(remedy, Pairs(seconds, original), self._failures.get(remedy, "")))
         return tuple(sorted(made, key=lambda one: one.ratio))
 
     def _attempt(self, remedy: Remedy, found: dict[Remedy | None, float]) -> None:
@@ -434,18 +407,18 @@ def _set_seconds(finding: Finding, found: Measured, io: float, *, kept: bool) ->
         saved = max(1 - found.ratio, 0.0) * io
         if not saved:
             return replace(finding, method=method)
-        least, most = (max(1 - ratio, 0.0) * io for ratio in found.range)
+        least, most = (max(1 - ratio, 0.0) * io for ratio in found.pairs.range)
         return replace(finding, seconds=saved, method=method, measured=True, least=least, most=most)
     return replace(
         finding,
         settings=(),
         method=method,
-        why_not=f"replays with {found.remedy.name} were {found.verdict}: {_figures(found)}",
+        why_not=f"replays with {found.remedy.name} were {found.pairs.verdict}: {_figures(found)}",
     )
 
 
 def _figures(found: Measured) -> str:
     return (
-        f"{wording.seconds(found.seconds.median)} instead of"
-        f" {wording.seconds(found.original.median)}"
+        f"{wording.seconds(found.pairs.seconds.median)} instead of"
+        f" {wording.seconds(found.pairs.original.median)}"
     )

@@ -15,9 +15,10 @@ from pario.prove.replay.limits import Limits
 from pario.prove.replay.script import Script
 from pario.prove.tune.choice import Choice
 from pario.prove.tune.knobs import Knob, knobs
+from pario.prove.tune.pairs import LEAST_GAIN, Pairs
 from pario.see.analyze import analyze
 from pario.see.analyze.comparison import Sample
-from pario.see.analyze.noise import noise
+from pario.see.analyze.model import Analysis
 from pario.see.analyze.split import Times
 from pario.see.tables.model import Job
 
@@ -25,9 +26,8 @@ from pario.see.tables.model import Job
 LEAST_SHARE, LEAST_SECONDS = 0.02, 0.01
 #: The counters of calls that settings can affect.
 CALLS = ("opens", "closes", "reads", "writes", "seeks", "syncs", "flushes")
-#: The least gain of a setting, as a share of the original's seconds, and the number of trials that
-#: confirm the best one.
-LEAST_GAIN, CONFIRMATIONS = 0.03, 3
+#: The number of trials that confirm the best setting.
+CONFIRMATIONS = 3
 
 LARGER, AGAIN = ", larger", ", again"
 
@@ -85,8 +85,9 @@ class Tuning:
         )
 
 
-def nothing_to_tune(job: Job) -> str:
-    """The reason why no trial is needed; empty if the run's I/O is worth trials."""
+def nothing_to_tune(job: Job, analysis: Analysis | None = None) -> str:
+    """The reason why no trial is needed; empty if the run's I/O is worth trials. ``analysis``: that
+    of the job, if it is known already."""
     times = Times(job)
     calls = int(
         sum(
@@ -99,7 +100,7 @@ def nothing_to_tune(job: Job) -> str:
             f"the run of {wording.seconds(times.wall)} made no I/O calls to files: there is nothing"
             " to tune"
         )
-    found = analyze(job).verdict
+    found = (analysis or analyze(job)).verdict
     if found.critical.io < LEAST_SHARE * found.critical.wall:
         return f"{found.sentence.rstrip('.')}; there is nothing to tune"
     if found.critical.io < LEAST_SECONDS:
@@ -217,14 +218,8 @@ def _judge(choice: Choice, done: list[Trial], again: list[Trial]) -> Tuning:
             f"the fastest setting failed in a later trial: {failed.failure}",
         )
     best = Sample(tuple(trial.seconds for trial in again))
-    certain = noise(best.values, original.values)
-    why = ""
-    if certain == "within" or (certain == "unknown" and max(best.values) >= min(original.values)):
-        why = "the difference is within the noise of the replays"
-    elif best.median > (1 - LEAST_GAIN) * original.median or max(best.values) > max(
-        original.values
-    ):
-        why = "no setting was faster each time"
+    pairs = Pairs(best, Sample(tuple(trial.original for trial in again)))
+    why = "" if pairs.pays else f"the fastest settings were {pairs.verdict}"
     return Tuning(Choice() if why else choice, tuple(done), best, original, why)
 
 
