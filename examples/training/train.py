@@ -3,11 +3,16 @@
     python train.py make samples/ 5000          # makes 5000 small files, one sample each
     pario records pack samples/ -o samples.prec
     python train.py fit samples.prec            # resumes an interrupted training
+    python train.py memory                      # compares three ways to keep activations
 
 Needs torch.
 """
 
+import ctypes
+import os
+import resource
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +24,7 @@ from pario.records import Dataset, Loader
 CLASSES, VALUES = 4, 1024
 EPOCHS, BATCH = 3, 32
 STATE = Path("train.pt")
+_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of malloc.h
 
 
 def make(directory: Path, count: int) -> None:
@@ -45,20 +51,69 @@ def collate(samples: list[tuple[int, torch.Tensor]]) -> tuple[torch.Tensor, torc
 
 
 class Network(torch.nn.Module):
-    """A network that recomputes the activations of hidden layers in the backward pass.
+    """A network that may recompute the activations of hidden layers in the backward pass.
 
-    It keeps fewer activations in memory, which leaves space for a larger batch.
+    ``recompute``: "layers" keeps the input of each layer; "segment" keeps the input of the first
+    one only, and recomputes all layers together; "" keeps all activations.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, recompute: str = "layers", values: int = VALUES, width: int = 64, depth: int = 4
+    ) -> None:
         super().__init__()
-        self.first = torch.nn.Linear(VALUES, 64)
-        layers = [(torch.nn.ReLU(), torch.nn.Linear(64, 64)) for _ in range(4)]
+        self.recompute = recompute
+        self.first = torch.nn.Linear(values, width)
+        layers = [(torch.nn.GELU(), torch.nn.Linear(width, width)) for _ in range(depth)]
         self.hidden = torch.nn.Sequential(*(torch.nn.Sequential(*layer) for layer in layers))
-        self.last = torch.nn.Linear(64, CLASSES)
+        self.last = torch.nn.Linear(width, CLASSES)
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        return self.last(checkpoint(self.hidden, self.first(values), use_reentrant=False))
+        values = self.first(values)
+        if self.recompute == "segment":
+            return self.last(checkpoint(self.hidden, values, use_reentrant=False))
+        for layer in self.hidden:
+            if self.recompute:
+                values = checkpoint(layer, values, use_reentrant=False)
+            else:
+                values = layer(values)
+        return self.last(values)
+
+
+def step(network: Network, batch: int, width: int) -> float:
+    """Trains with random values. Returns the seconds without making them."""
+    values, kinds = torch.randn(batch, width), torch.zeros(batch, dtype=torch.int64)
+    start = time.perf_counter()
+    torch.nn.functional.cross_entropy(network(values), kinds).backward()
+    return time.perf_counter() - start
+
+
+def peak_memory() -> float:
+    """The most memory that this process has used, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+
+
+def compare_memory(batch: int, width: int = 256, depth: int = 16, steps: int = 3) -> None:
+    """Prints peak memory and time of a training step for each way to keep activations."""
+    # glibc keeps freed memory of large tensors for later ones: every one gets memory of its own
+    ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 20)
+    print("activations        peak memory   step")
+    for recompute, text in (
+        ("", "all kept"),
+        ("segment", "one segment"),
+        ("layers", "each layer"),
+    ):
+        sys.stdout.flush()
+        child = os.fork()  # each has a peak of its own
+        if child == 0:
+            torch.manual_seed(1)
+            network = Network(recompute, width, width, depth)
+            step(network, 1, width)  # loads the libraries
+            before = peak_memory()
+            times = [step(network, batch, width) for _ in range(steps)]
+            peak = peak_memory() - before
+            print(f"{text:17} {peak:9.0f} MB {min(times):8.2f} s", flush=True)
+            os._exit(0)
+        os.waitpid(child, 0)
 
 
 def fit(path: Path) -> None:
@@ -94,8 +149,20 @@ def save(network: Network, loader: Loader) -> None:
     aside.replace(STATE)
 
 
+def main(words: list[str]) -> int:
+    """Runs a subcommand. Returns the exit status."""
+    match words:
+        case ["make", directory, count]:
+            make(Path(directory), int(count))
+        case ["fit", path]:
+            fit(Path(path))
+        case ["memory", *batch]:
+            compare_memory(*map(int, batch or ["16384"]))
+        case _:
+            print(__doc__, file=sys.stderr)
+            return 2
+    return 0
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "make":
-        make(Path(sys.argv[2]), int(sys.argv[3]))
-    else:
-        fit(Path(sys.argv[2]))
+    sys.exit(main(sys.argv[1:]))

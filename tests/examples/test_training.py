@@ -42,3 +42,19 @@ def test_killed_and_resumed_it_learns_the_same(tmp_path: Path) -> None:
     resumed = run_command(fit, cwd=tmp_path, status=0, limit=3 * PATIENCE).stdout
     assert "resumes in epoch 0 after record" in resumed
     assert accuracies(resumed)[1:] == accuracies(whole)[1:]
+
+
+def test_only_activations_recomputed_by_layer_save_memory() -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    done = run_command([sys.executable, TRAIN, "memory", "4096"], status=0, limit=3 * PATIENCE)
+    rows = re.findall(r"(.+?)  +(\d+) MB +[\d.]+ s", done.stdout)
+    peaks = {name: int(peak) for name, peak in rows}
+    assert list(peaks) == ["all kept", "one segment", "each layer"]
+    assert peaks["each layer"] < 0.75 * peaks["all kept"]
+    assert peaks["one segment"] > 0.9 * peaks["all kept"]
+
+
+def test_without_arguments_it_prints_its_usage(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    done = run_command([sys.executable, TRAIN], cwd=tmp_path)
+    assert done.returncode == 2 and "python train.py fit samples.prec" in done.stderr

@@ -42,6 +42,14 @@ def test_in_order(dataset):
     assert numbers(loader) == list(range(COUNT))
 
 
+def test_its_length_is_that_of_an_epoch_wherever_it_is(dataset):
+    """Also behind the last batch, where Keras' fit leaves it."""
+    loader = Loader(dataset, 10, shuffle=True)
+    whole = len(loader)
+    lengths = {len(loader) for _ in islice(loader, whole)}
+    assert lengths | {len(loader)} == {whole} == {-(-COUNT // 10)}
+
+
 @pytest.mark.parametrize("how", [{"shuffle": True}, {"blocks": (16, 4)}])
 def test_shuffled_epochs_differ_and_repeat(dataset, how):
     first, second = (Loader(dataset, 32, seed=7, prefetch=threads, **how) for threads in (1, 8))

@@ -27,7 +27,7 @@ class RecordSource(Protocol):
 class BatchSource(Protocol):
     """Batches from any place of an epoch on; Loader documents the methods."""
 
-    def batches_per_epoch(self) -> int: ...  # noqa: D102
+    def __len__(self) -> int: ...
     def division(self) -> tuple[int, int, int, str]: ...  # noqa: D102
     def go_to(self, place: Place) -> None: ...  # noqa: D102
     def part(self, stride: int, offset: int) -> Iterator[Any]: ...  # noqa: D102
@@ -67,7 +67,7 @@ class Batches(torch.utils.data.IterableDataset[Any]):
 
     def __len__(self) -> int:
         """Batches of this rank in a whole epoch."""
-        return self.loader.batches_per_epoch()
+        return len(self.loader)
 
     def __iter__(self) -> Pass:
         return Pass(self.loader, self._passes)

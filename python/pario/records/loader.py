@@ -323,18 +323,11 @@ class Loader:
         return position, self.batch_size, self.world, self.rank, stride, offset, self._remainder
 
     def __len__(self) -> int:
-        """Batches of this rank from the current position to the end of the epoch."""
-        return self._batches_from(self.position)
-
-    def batches_per_epoch(self) -> int:
-        """Batches of this rank in a whole epoch."""
-        return self._batches_from(0)
-
-    def _batches_from(self, position: int) -> int:
-        steps = self._steps_from(position)
+        """Batches of this rank in a whole epoch, wherever the Loader is."""
+        steps = self._steps_from(0)
         if steps == 0:
             return 0
-        first, last, _ = schedule_step(self._share(position), self.count, steps - 1)
+        first, last, _ = schedule_step(self._share(0), self.count, steps - 1)
         return steps if first < last else steps - 1
 
     def _steps_from(self, position: int) -> int:
