@@ -71,3 +71,9 @@ def test_fortran_example_reads_back_what_it_wrote(tmp_path: Path, mpiio: str) ->
         .splitlines()[-1]
         .endswith(" 0 wrong")
     )
+
+
+@pytest.mark.system
+def test_unwritten_bytes_are_zero(program_folder: Path, tmp_path: Path) -> None:
+    launcher = [*under("pario", tmp_path / "run.pario"), BIN / "mpiexec", "-n", 3]
+    assert run(*launcher, program_folder / "holes", tmp_path / "out.dat").endswith(" 0 wrong\n")
