@@ -742,6 +742,17 @@ def test_a_file_with_one_stripe_gets_the_stripe_count_of_the_policy() -> None:
     ]
 
 
+@pytest.mark.parametrize(("stripes", "seconds"), [(2, 15.0), (4, 10.0), (6, 0.0)])
+def test_a_file_with_few_stripes_gets_more_if_ranks_share_its_targets(
+    stripes: int, seconds: float
+) -> None:
+    made = job(8, kind="lustre")
+    stripe(made, stripes)
+    found = [one for one in analyze(made).findings if one.rule == "one-stripe"]
+    assert sum(one.seconds for one in found) == pytest.approx(seconds)
+    assert all(f"8 ranks share {stripes} OSTs" in one.title for one in found)
+
+
 def test_the_first_repair_is_one_that_pario_can_make() -> None:
     made = job(CASES["small-writes"].ranks, kind=CASES["small-writes"].kind)
     CASES["small-writes"].bad(made)

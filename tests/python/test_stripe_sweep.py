@@ -77,6 +77,10 @@ def test_a_kept_sweep_decides_for_similar_files_of_its_file_system() -> None:
     choice = choose(Expected(20 * MIB, 8, 8, 8, 1, LAB), sweeps)
     assert (choice.count, choice.unit, choice.rule) == (4, 2 * MIB, "sweep")
     assert choice.saves == pytest.approx(1 - 0.5 / 2.1)
+    striped = [
+        choose(Expected(20 * MIB, 8, 8, 8, 1, LAB, stripes), sweeps).saves for stripes in (8, 2)
+    ]
+    assert striped == [pytest.approx(1 - 0.5 / 0.49), None]  # 2 stripes were not measured
     assert choice.reason == (
         "pario stripe sweep measured it on 1970-01-01 (8 processes): 0.50 s, with 1 stripe of 2 MiB"
         " 2.10 s"

@@ -28,6 +28,7 @@ class Expected:
     targets: int = 0  # of the file system; 0: not known
     files: int = 1  # such files in use at the same time
     mount: tuple[str, str] = ("", "")  # type and mount point of the file system; empty: not known
+    stripes: int = 1  # that it has now
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Choice:
     unit: int
     rule: str
     reason: str
-    saves: float | None = None  # share of the seconds with one stripe, if a sweep measured it
+    saves: float | None = None  # share of the seconds with its stripes, if a sweep measured it
 
 
 def choose(expected: Expected, sweeps: Iterable[Sweep] = ()) -> Choice:
@@ -51,7 +52,7 @@ def choose(expected: Expected, sweeps: Iterable[Sweep] = ()) -> Choice:
             sweeps, expected.mount, expected.targets, expected.size, max(expected.writers, 1)
         )
     ):
-        return _choose_best(sweep)
+        return _choose_best(sweep, expected.stripes)
 
     most = 2**32 - 1
     numbers = (
@@ -61,7 +62,7 @@ def choose(expected: Expected, sweeps: Iterable[Sweep] = ()) -> Choice:
     return Choice(*_native.choose_stripes(expected.size, *numbers))
 
 
-def _choose_best(sweep: Sweep) -> Choice:
+def _choose_best(sweep: Sweep, stripes: int) -> Choice:
     best, slowest = sweep.best, sweep.slowest
     reason = (
         f"pario stripe sweep measured it on {wording.date(sweep.when)} ({sweep.pattern}):"
@@ -72,7 +73,7 @@ def _choose_best(sweep: Sweep) -> Choice:
             f", with {wording.plural(slowest.count, 'stripe')} of {wording.block(slowest.unit)}"
             f" {wording.seconds(slowest.total)}"
         )
-    return Choice(best.count, best.unit, "sweep", reason, sweep.saves)
+    return Choice(best.count, best.unit, "sweep", reason, sweep.find_share_saved(stripes))
 
 
 def files_of(job: Job, targets: int) -> Iterator[tuple[int, Expected]]:

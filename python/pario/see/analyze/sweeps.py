@@ -64,12 +64,11 @@ class Sweep:
         """The point with most seconds."""
         return max(self.points, key=lambda point: point.total)
 
-    @property
-    def saves(self) -> float | None:
-        """The share of the seconds with one stripe that the best stripes save; None if one stripe
-        was not measured."""
-        one = min((point.total for point in self.points if point.count == 1), default=0.0)
-        return 1 - self.best.total / one if one else None
+    def find_share_saved(self, count: int) -> float | None:
+        """Return the share of the seconds with ``count`` stripes that the best stripes save; None
+        if that count was not measured."""
+        now = min((point.total for point in self.points if point.count == count), default=0.0)
+        return 1 - self.best.total / now if now else None
 
     def distance(self, size: int, writers: int) -> float:
         """The difference from other files, as the logarithm of a factor; infinite if the sweep says

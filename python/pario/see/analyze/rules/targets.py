@@ -1,9 +1,10 @@
-"""Rules about the placement of bytes: a slow target, one stripe for a big file, unaligned shared
+"""Rules about the placement of bytes: a slow target, few stripes for a big file, unaligned shared
 writes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,6 +25,7 @@ MIN_TARGETS = 4
 MOST_MOVED = 3
 UNALIGNED_SHARE = 0.5
 LARGE_CALL = 16 * 1024
+MORE_STRIPES = 2  # the least factor of stripes that is worth a change
 LOCKING = filesystems.names_with_range_locks()
 
 
@@ -175,12 +177,13 @@ def _one_stripe(facts: Facts) -> Iterator[Candidate]:
         else layout
     )
     sweeps = load_sweeps()
-    better = {
-        file: (expected, choose(expected, sweeps))
-        for file, expected in files_of(facts.job, 0)
-        if stripes[file] == 1 and expected.writers > 1
-    }
-    better = {file: found for file, found in better.items() if found[1].count > 1}
+    better = {}
+    for file, expected in files_of(facts.job, 0):
+        if 0 < stripes[file] < expected.writers:
+            now = replace(expected, stripes=int(stripes[file]))
+            choice = choose(now, sweeps)
+            if choice.count >= MORE_STRIPES * now.stripes:
+                better[file] = (now, choice)
     moved = facts.column("bytes_written") + facts.column("bytes_read")
     mask = facts.stored & np.isin(facts.file, list(better)) & (moved > 0)
     if mask.any():
@@ -189,21 +192,32 @@ def _one_stripe(facts: Facts) -> Iterator[Candidate]:
 
 
 def _stripe(facts: Facts, subject: Scene, expected: Expected, choice: Choice) -> Candidate:
-    file, users, count = int(subject.files[0]), expected.writers, choice.count
+    file, users, count, now = (
+        int(subject.files[0]),
+        expected.writers,
+        choice.count,
+        expected.stripes,
+    )
     system = filesystems.of_kind(facts.job.layouts[facts.job.files["layout"][file]].kind)
     template = system.stripe or filesystems.of_kind("lustre").stripe
     stripe = filesystems.shell_words(template, subject.directory, count, choice.unit >> 20)
     measured = (fact(choice.reason),) if choice.saves is not None else ()
-    saved = 1.0 - 1.0 / min(count, users) if choice.saves is None else choice.saves
+    saved = 1.0 - now / min(count, users) if choice.saves is None else choice.saves
+    shares = wording.plural(now, system.target)
     return subject.candidate(
-        title=(f"{subject.place}: {wording.count(users)} ranks share one {system.target}"),
+        title=(
+            f"{subject.place}: {wording.count(users)} ranks share"
+            f" {f'one {system.target}' if now == 1 else shares}"
+        ),
         cause=(
-            "The file has one stripe, so one storage target serves all ranks; the others stay idle."
+            f"The file has {'one stripe' if now == 1 else wording.plural(now, 'stripe')}, so"
+            f" {'one storage target serves' if now == 1 else 'as many storage targets serve'} all"
+            " ranks; the others stay idle."
         ),
         confidence="low" if choice.saves is None else "high",
         evidence=(
             fact(
-                f"stripe count 1, {wording.size(expected.size)} used by {users} ranks",
+                f"stripe count {now}, {wording.size(expected.size)} used by {users} ranks",
                 stripes=count,
                 unit_mib=choice.unit >> 20,
             ),
@@ -219,7 +233,7 @@ def _stripe(facts: Facts, subject: Scene, expected: Expected, choice: Choice) ->
         ),
         claims=claim_all(facts, subject.rows, (READ, WRITE), saved),
         method=(
-            f"time of the calls divided over {min(count, users)} targets"
+            f"time of the calls divided over {min(count, users)} targets instead of {now}"
             if choice.saves is None
             else "the share of the seconds that a sweep of stripes saved"
         ),
@@ -303,10 +317,10 @@ SLOW = Rule(
 ONE_STRIPE = Rule(
     name="one-stripe",
     remedy="spreading a file over more storage targets",
-    sees="A big file of several ranks on a single storage target.",
+    sees="A big file of several ranks on a single storage target, or on few.",
     threshold=(
-        "Stripe count 1, two or more ranks, and a size for which a kept sweep or the rules of new"
-        " files give more stripes (docs/striping.md)."
+        "Fewer stripes than ranks, and a size for which a kept sweep or the rules of new files give"
+        f" at least {MORE_STRIPES} times as many (docs/striping.md)."
     ),
     estimate=(
         "Time of the calls, divided over the targets that the ranks could use; with a kept sweep,"
