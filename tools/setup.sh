@@ -115,8 +115,8 @@ if includes system; then
   # For CPUs alone: PyPI's newest PyTorch brings gigabytes for GPUs.
   install_into "$venv" "torch==2.13.0+cpu" safetensors 2>/dev/null ||
     echo "setup: PyTorch for CPUs is not available (for: tests with PyTorch)"
-  install_into "$venv" "mcp>=2" ||
-    echo "setup: mcp is not available (for: tests of pario mcp)"
+  install_into "$venv" "mcp>=2" ipython ||
+    echo "setup: mcp or IPython is not available (for: tests of pario mcp and of notebooks)"
   # With the same PyTorch, so that torchdata brings no other.
   install_into "$venv" "torch==2.13.0+cpu" "torchdata>=0.11" 2>/dev/null ||
     echo "setup: torchdata is not available (for: tests of its StatefulDataLoader)"

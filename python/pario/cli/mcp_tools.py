@@ -3,15 +3,15 @@ server's streams belong to the protocol, and answers with an :class:`Answer`."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypedDict
 
 from pario import wording
+from pario.see.launch.directory import find_free_name
 
 _FINDINGS = 5  # of an answer
 _OUTPUT = 2000  # characters of a program's output
@@ -198,22 +198,16 @@ def _pario(directory: str, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _names() -> Sequence[str]:
-    return ("run.pario", *(f"run-{number}.pario" for number in range(2, 1000)))
-
-
 def _new_run(directory: str) -> str:
-    return next(name for name in _names() if not Path(directory, name).exists())
+    return str(find_free_name(Path(directory)))
 
 
 def _run_before(directory: str, place: str) -> str:
-    """Return the first run in the directory with the same command."""
+    """Return the oldest other run in the directory with the same command."""
     command = _command_of(directory, place)
-    same = (
-        name
-        for name in itertools.takewhile(lambda name: name != place, _names())
-        if _command_of(directory, name) == command
-    )
+    runs = sorted(Path(directory).glob("*.pario/job.json"), key=lambda path: path.stat().st_mtime)
+    names = [path.parent.name for path in runs]
+    same = (name for name in names if name != place and _command_of(directory, name) == command)
     return next(same, place)
 
 

@@ -111,6 +111,12 @@ def _candidates(wanted: Path | None) -> Iterator[Path]:
     yield from (Path(f"{stem}-{number}.{suffix}") for number in itertools.count(2))
 
 
+def find_free_name(folder: Path) -> Path:
+    """Return the next default name of a log directory that is free in ``folder``, relative to
+    it."""
+    return next(path for path in _candidates(None) if not (folder / path).exists())
+
+
 def make(wanted: Path | None) -> Path:
     """Return a new or empty directory: the wanted one, or the next run.pario. Raises ParioError if
     it cannot be made, or is not empty."""
