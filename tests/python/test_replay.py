@@ -18,20 +18,22 @@ import pytest
 from pario._native import ReplayPlayer
 from pario.prove.replay import ReplayError, Script, collective, fidelity, perform, script_of
 from pario.prove.replay.order import find_barriers, waits
-from pario.prove.replay.perform import Manner
+from pario.prove.replay.perform import Manner, prepare_scratch
 from pario.prove.replay.player import close_files, largest_of
+from pario.prove.replay.prepared import find_existing_files
 from pario.prove.replay.script import END, OPERATION, WAIT, below
 from pario.prove.replay.slots import Calls, assign
 from pario.prove.replay.verbs import numbers, verb_of
 from pario.see.analyze.waiting import COMMUNICATION
 from pario.see.tables import read
-from pario.see.tables.model import EVENT, Job
+from pario.see.tables.model import EVENT, IN_VIEW, Job
 from pario.see.tables.rows import new_processes
 from pario.settings import load
 from tests.python.darshanlog import DarshanLog, dxt_record, posix_record, segments
-from tests.python.jobs import add_events, make_job
+from tests.python.jobs import add_events, add_record, make_job
 from tests.support.commands import run_command
 
+MIB = 1 << 20
 PROGRAM = """\
 import ctypes, os
 libc = ctypes.CDLL(None)
@@ -126,6 +128,39 @@ def test_files_that_the_run_found_are_made_with_their_sizes(job: Job) -> None:
     sizes = {Path(script.paths[made.path]).name: made.size for made in script.files}
     assert sizes["found.dat"] == 10_000
     assert not {"out.dat", "missing", "text.txt"} & sizes.keys()
+
+
+def test_of_large_files_only_the_touched_blocks_are_made(tmp_path: Path) -> None:
+    made, size, path = make_job(1), 1 << 30, "/scratch/large"
+    add_record(made, 0, path, reads=3, size_at_open=size, first_read=0.0)
+    offset = [512 * MIB + 5, 10, size - 4096]
+    add_events(made, 0, path, "read", start=[0.0, 1.0, 2.0], offset=offset, length=4096)
+    (found,), _ = find_existing_files(made, np.arange(3), {0: 0})
+    whole = 8 * MIB
+    assert found.pieces == ((0, 2 * whole), (64 * whole, 66 * whole), (size - whole, size))
+    with prepare_scratch(Script([], [path], [found], 0), tmp_path) as root:
+        status = (root / "scratch/large").stat()
+        assert (status.st_size, status.st_blocks * 512) == (size, found.stored)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"offset": -1},
+        {"offset": 0, "count": 2},
+        {"kind": "map"},
+        {"flags": IN_VIEW},
+        {"layer": "mpiio"},
+    ],
+)
+def test_a_large_file_is_made_whole_if_the_touched_ranges_are_not_known(
+    fields: dict[str, Any],
+) -> None:
+    made, size = make_job(1), 1 << 30
+    add_record(made, 0, "/scratch/large", reads=1, size_at_open=size, first_read=0.0)
+    add_events(made, 0, "/scratch/large", **{"kind": "read", "offset": 0, "length": 1} | fields)
+    (found,), _ = find_existing_files(made, np.arange(1), {0: 0})
+    assert found.pieces is None and found.stored == size
 
 
 @pytest.mark.system

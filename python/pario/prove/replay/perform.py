@@ -128,9 +128,12 @@ def _prepare_files(script: Script, root: Path, *, cold: bool, deadline: float) -
     for made in script.files:
         _check_deadline(deadline)
         with suppress(IsADirectoryError), below(root, script.paths[made.path]).open("wb") as file:
-            for begin in range(0, made.size, len(block)):
-                _check_deadline(deadline)
-                file.write(block[: made.size - begin])
+            for first, end in made.ranges:
+                file.seek(first)
+                for begin in range(first, end, len(block)):
+                    _check_deadline(deadline)
+                    file.write(block[: end - begin])
+            file.truncate(made.size)
             if cold:
                 file.flush()
                 drop_from_cache(file.fileno())

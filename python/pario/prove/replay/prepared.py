@@ -12,11 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pario.prove.replay.script import FileMade
-from pario.see.tables.model import EVENT_KINDS, LAYERS, Job
+from pario.see.analyze.rules.access import MOST_KEPT
+from pario.see.tables.model import EVENT_KINDS, IN_VIEW, LAYERS, Job
 
 _MPI_MODE_CREATE = 1  # in every MPI library
 _OPEN, _READ = EVENT_KINDS.index("open"), EVENT_KINDS.index("read")
 _FAILED = 1
+_WRITE = EVENT_KINDS.index("write")
+#: Kinds of calls that move bytes whose place in the file events do not tell.
+_UNKNOWN_RANGES = tuple(EVENT_KINDS.index(kind) for kind in ("map", "async"))
+#: Files up to this size, which pario may keep whole in memory, exist as a whole; of larger ones the
+#: touched blocks.
+LARGE, BLOCK = MOST_KEPT, 8 << 20
 
 
 def find_existing_files(
@@ -32,9 +39,32 @@ def find_existing_files(
         int(file) for file in job.records["file"][(job.records["kind"] & 0o170000) == stat.S_IFDIR]
     }
     made = list(_files(job, events, zip(files.tolist(), first.tolist(), strict=True), directories))
-    return [FileMade(paths[file], size) for file, size in made], sorted(
-        paths[file] for file in directories & paths.keys()
+    return [FileMade(paths[file], size, find_pieces(events, file, size)) for file, size in made], (
+        sorted(paths[file] for file in directories & paths.keys())
     )
+
+
+def find_pieces(events: NDArray[Any], file: int, size: int) -> tuple[tuple[int, int], ...] | None:
+    """The blocks of a large file that the played calls read or write, each with the next one, for
+    reading ahead. None: all of it, because it is small enough for any buffer, or because the log
+    does not tell the ranges."""
+    if size <= LARGE:
+        return None
+    own = events[events["file"] == file]
+    moved = own[np.isin(own["kind"], (_READ, _WRITE))]
+    unknown = (moved["offset"] < 0) | (moved["count"] > 1) | ((moved["flags"] & IN_VIEW) != 0)
+    library = moved["layer"] == LAYERS.index("mpiio")  # it may read between the ranges
+    if (unknown | library).any() or np.isin(own["kind"], _UNKNOWN_RANGES).any():
+        return None
+    moved = moved[moved["length"] > 0]
+    touched = np.zeros(-(-size // BLOCK) + 2, np.int64)
+    blocks = len(touched) - 1
+    np.add.at(touched, np.minimum(moved["offset"] // BLOCK, blocks), 1)
+    ends = (moved["offset"] + moved["length"] - 1) // BLOCK + 2
+    np.add.at(touched, np.minimum(ends, blocks), -1)
+    edges = np.flatnonzero(np.diff(np.append(0, np.cumsum(touched)) > 0, append=False))
+    pairs = edges.reshape(-1, 2) * BLOCK
+    return tuple((int(a), min(int(b), size)) for a, b in pairs if a < size)
 
 
 def _files(

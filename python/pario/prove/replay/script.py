@@ -49,6 +49,18 @@ class FileMade:
 
     path: int  # index into Script.paths
     size: int
+    #: Ranges [begin, end) with bytes, in order; the rest is a hole. None: the whole file.
+    pieces: tuple[tuple[int, int], ...] | None = None
+
+    @property
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        """The ranges with bytes."""
+        return ((0, self.size),) if self.pieces is None else self.pieces
+
+    @property
+    def stored(self) -> int:
+        """The bytes that are not in a hole."""
+        return sum(end - begin for begin, end in self.ranges)
 
 
 @dataclass(frozen=True)
@@ -88,7 +100,7 @@ class Script:
     @property
     def size(self) -> int:
         """The bytes of the files that exist before the replay."""
-        return sum(made.size for made in self.files)
+        return sum(made.stored for made in self.files)
 
     @property
     def calls(self) -> int:
