@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   memset(domain, 'd', DOMAIN);
   const long mine = domains_of(rank, ranks, all, is_repaired(argc, argv));
   for (int step = 0; step < STEPS; step++) {
-    compute(300);
+    compute(600);
     snprintf(path, sizeof path, "output.%d.%d", step, rank);
     const int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0644);
     for (long i = 0; i < mine; i++)
