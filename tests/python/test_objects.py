@@ -224,7 +224,7 @@ def test_no_package_is_named(tmp_path):
         text=True,
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
     )
-    assert "pip install 'pario[cloud]'" in done.stderr
+    assert "pip install obstore" in done.stderr
 
 
 @pytest.fixture

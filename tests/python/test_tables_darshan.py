@@ -264,7 +264,7 @@ def test_without_the_darshan_package_the_error_names_it(monkeypatch):
         return real_import(name, *arguments, **options)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ParioError, match=r"pip install pario\[darshan\]"):
+    with pytest.raises(ParioError, match=r"pip install darshan"):
         one(LOGS[0])
 
 

@@ -65,10 +65,11 @@ GROUPS: dict[str, dict[str, str]] = {
         "checkpoint": "list, show, verify, compare, merge and remove checkpoints",
         "records": "index, pack, shuffle and read files of many records",
     },
-    "settings": {
+    "settings and installation": {
         "settings": "explain the settings of a file, or list all settings",
         "hints": "list the hints of pario's MPI-IO",
         "mcp": "serve pario's tools to agents (Model Context Protocol)",
+        "doctor": "explain this installation and the machine's limits",
     },
 }
 COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}

@@ -256,9 +256,7 @@ def _make_dataset(path: Path, descriptor: int, mosaic: Mosaic, name: str) -> NDA
     try:
         import h5py  # noqa: F401
     except ImportError as error:
-        raise ParioError(
-            "arrays are merged into HDF5, which needs h5py: pip install 'pario[checkpoint]'"
-        ) from error
+        raise ParioError("arrays are merged into HDF5: pip install h5py") from error
     image = Image()
     with edit_image(image, "w", ParioError) as file:
         offset = add_contiguous(file, name, mosaic.shape, mosaic.dtype).get_offset()

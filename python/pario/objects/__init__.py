@@ -3,7 +3,7 @@ systems of fsspec, such as ``hf://``.
 
 The native file layer opens, reads and writes a URL by calls of :class:`Objects`, which is set once
 in a process (:func:`use`). The requests are made by obstore, and by fsspec for the schemes that
-obstore lacks; both are optional, ``pip install 'pario[cloud]'``.
+obstore lacks; both are optional, ``pip install obstore fsspec``.
 
 The native readers plan the requests: they coalesce ranges, read ahead and bound the memory. A
 request is one blocking call from one of their threads, which takes about 10 microseconds with the

@@ -62,7 +62,7 @@ def open_store(root: str) -> Store:
         raise OSError(
             errno.ENOSYS,
             f"reading {scheme}:// needs the package {getattr(error, 'name', None) or package}:"
-            " pip install 'pario[cloud]'",
+            f" pip install {package}",
         ) from error
     except ValueError as error:
         raise OSError(errno.EINVAL, f"no store for {scheme}://: {error}") from error

@@ -140,8 +140,8 @@ def program() -> Path:
         if (folder / PROGRAM).exists():
             return folder / PROGRAM
     raise ParioError(
-        f"{PROGRAM} is missing: pario was installed without libfuse3 (Debian: apt-get install"
-        " libfuse3-dev, then install pario again)"
+        f"{PROGRAM} is missing: only a build with libfuse3 has it, wheels have not (Debian: apt-get"
+        " install libfuse3-dev, then pip install . in pario's source folder)"
     )
 
 

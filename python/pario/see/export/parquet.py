@@ -24,8 +24,7 @@ def parquet(job: Job, directory: str | os.PathLike[str]) -> None:
         from pyarrow import parquet as files
     except ImportError as error:
         raise ParioError(
-            f"writing Parquet needs the package pyarrow ({error}); expected: pip install"
-            " pario[export]"
+            f"writing Parquet needs the package pyarrow ({error}): pip install pyarrow"
         ) from error
     directory.mkdir(parents=True, exist_ok=True)
     single = {

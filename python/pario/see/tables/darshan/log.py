@@ -87,8 +87,7 @@ def _backend() -> Any:
         from darshan.backend import cffi_backend
     except ImportError as error:
         raise ParioError(
-            f"reading Darshan logs needs the package darshan ({error}); expected: pip install"
-            " pario[darshan]"
+            f"reading Darshan logs needs the package darshan ({error}): pip install darshan"
         ) from error
     return cffi_backend
 

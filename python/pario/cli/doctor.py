@@ -1,0 +1,30 @@
+"""Explain this installation: version and origin, library and glibc, MPI, packages, limits of the
+machine. The exit status is 1 if something keeps pario from working well."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+
+MARGIN = 12
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``pario doctor``."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints a line per fact, and its problem beneath."""
+    from pario.see.launch.installation import list_facts
+
+    facts = list(list_facts())
+    if arguments.json:
+        print(json.dumps([dataclasses.asdict(fact) for fact in facts], indent=2))
+    else:
+        for fact in facts:
+            print(f"{fact.subject:<{MARGIN}}{fact.value}")
+            if fact.problem:
+                print(f"{'':<{MARGIN}}! {fact.problem}")
+    return 1 if any(fact.problem for fact in facts) else 0

@@ -1,0 +1,81 @@
+"""``pario doctor`` explains the installation."""
+
+from __future__ import annotations
+
+import json
+import resource
+from pathlib import Path
+
+import pytest
+
+from pario.cli import main
+from pario.errors import ParioError
+from pario.see.launch import environment, installation
+from pario.see.launch.installation import Fact, judge_mpi
+
+
+def explain(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:
+    main(["doctor", "--json"])
+    return {fact["subject"]: fact for fact in json.loads(capsys.readouterr().out)}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("HYDRA build details:\n    Version:    5.0.2\n", "MPICH 5.0.2 (tested)"),
+        ("HYDRA build:\n    Version:  3.4.1\n", "MPICH 3.4.1 (not tested in this version)"),
+        ("mpiexec (Open MPI) 4.1.4\n", "Open MPI 4.1.4 (tested)"),
+        ("Intel(R) MPI Library for Linux* OS, Version 2021.14 Build", "Intel MPI 2021.14"),
+        ("some launcher 1.0", "an MPI that pario's tests do not know"),
+    ],
+)
+def test_the_mpi_is_named_with_its_version(text: str, expected: str) -> None:
+    assert judge_mpi(text).startswith(expected)
+
+
+def test_the_library_of_this_installation_can_be_preloaded(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    facts = explain(capsys)
+    assert facts["library"]["value"].endswith("libpario.so")
+    assert facts["preload"]["value"].startswith("works")
+    assert "the library needs 2." in facts["glibc"]["value"]
+
+
+def test_a_library_that_cannot_be_preloaded_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    library = tmp_path / "libpario.so"
+    library.write_bytes(b"GLIBC_2.17 GLIBC_2.99 GLIBC_2.3.4")
+    monkeypatch.setattr(environment, "library", lambda: library)
+    facts = explain(capsys)
+    assert facts["glibc"]["problem"].startswith("needs glibc 2.99")
+    assert "cannot be preloaded" in facts["preload"]["problem"]
+    assert main(["doctor"]) == 1
+    assert "! needs glibc 2.99" in capsys.readouterr().out
+
+
+def test_a_missing_library_is_a_problem(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> Path:
+        raise ParioError("libpario.so is not installed")
+
+    monkeypatch.setattr(environment, "library", fail)
+    assert explain(capsys)["library"]["problem"].startswith("libpario.so is not installed")
+
+
+def test_a_limit_of_the_file_size_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (1000, 1000))
+    facts = list(installation._describe_limits())
+    assert facts[1] == Fact(
+        "file size",
+        "1,000 bytes (ulimit -f)",
+        "logs and outputs end there: ulimit -f unlimited",
+    )
+
+
+def test_no_message_recommends_an_extra_of_pario() -> None:
+    """Nothing knows how a copy was installed; the name of the missing package is always right."""
+    sources = Path(installation.__file__).parents[2].rglob("*.py")
+    assert not [str(path) for path in sources if "pario[" in path.read_text(encoding="utf-8")]
