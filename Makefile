@@ -7,6 +7,7 @@
 # make asan tsan     unit tests under the sanitizers
 # make test-all  every test, in steps; an interrupted run continues where it stopped.
 #                RESTART=1 begins anew, STEPS="unit suites" selects steps
+# make manuals   manual page and completions of bash, zsh, fish in build/share
 # make conformance   write docs/conformance.md from the results of make test-all
 # make flaky     run tests COUNT=20 times each beside a load, to find those that fail sometimes.
 #                TESTS='tests/mpi -m "not exhaustive"' selects tests, RESTART=1 begins anew
@@ -32,8 +33,8 @@ INSTALL := $(PYTHON) -m pip install -q --disable-pip-version-check --no-build-is
   -C build-dir=build/dev -e .
 PYTEST := $(PYTHON) -m pytest -q -n $(JOBS) --dist loadgroup
 
-.PHONY: help setup build unit test test-system test-all conformance flaky fuzz coverage demo \
-  check docs benchmarks format asan tsan bench clean
+.PHONY: help setup build unit test test-system test-all manuals conformance flaky fuzz coverage \
+  demo check docs benchmarks format asan tsan bench clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -75,6 +76,9 @@ flaky: $(VENV)/setup-all.stamp build
 fuzz: $(VENV)/setup-all.stamp build
 	PARIO_FUZZ_SECONDS=$(SECONDS_EACH) $(PYTHON) -m tools.test_all --restart \
 	  --results build/fuzz/results.jsonl fuzz python-fuzz
+
+manuals: $(VENV)/setup-test.stamp build
+	$(PYTHON) -m tools.write_manuals build/share
 
 demo: build
 	@$(TIMED) "demonstration" examples/demo.sh

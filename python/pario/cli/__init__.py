@@ -137,7 +137,9 @@ def build_parser(commands: Iterable[str] = tuple(COMMANDS)) -> argparse.Argument
     for name in commands:
         module = module_of(name)
         module.add_arguments(
-            subparsers.add_parser(name, description=module.__doc__, allow_abbrev=False)
+            subparsers.add_parser(
+                name, help=COMMANDS[name], description=module.__doc__, allow_abbrev=False
+            )
         )
     return parser
 

@@ -1,0 +1,84 @@
+"""The recipes of packaging/ have a valid syntax, and the versions of pyproject.toml."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "packaging"
+VERSION = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
+RECIPES = sorted(p for p in FOLDER.rglob("*") if p.is_file() and p.name != "README.md")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def read(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def lower_bounds() -> list[tuple[str, str]]:
+    """The dependencies and their lowest versions."""
+    found = [re.fullmatch(r"([\w-]+)>=([\d.]+)", text) for text in PROJECT["dependencies"]]
+    return [(match[1], match[2]) for match in found if match]
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
+def test_a_recipe_that_was_never_built_says_untested(recipe: Path) -> None:
+    """A recipe that was built says by which version, here and in its first line."""
+    assert "untested" in "\n".join(recipe.read_text(encoding="utf-8").splitlines()[:2])
+    assert f"`{recipe.relative_to(FOLDER)}`" in read("README.md")
+
+
+@pytest.mark.parametrize("name", ["spack/package.py", f"easybuild/pario-{VERSION}-foss-2023b.eb"])
+def test_recipes_in_python_have_its_syntax(name: str) -> None:
+    tree = ast.parse(read(name))
+    assert VERSION in read(name)
+    assert len(tree.body) > 1
+
+
+def test_the_spack_recipe_has_the_requirements_of_the_project() -> None:
+    recipe = read("spack/package.py")
+    for name, lowest in lower_bounds():
+        assert f'"py-{name}@{lowest}:"' in recipe
+    assert f'"python@{PROJECT["requires-python"].removeprefix(">=")}:"' in recipe
+
+
+def test_the_conda_recipe_has_the_requirements_of_the_project() -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    recipe = yaml.safe_load(read("conda-forge/recipe.yaml"))
+    assert recipe["context"]["version"] == VERSION
+    runs = [f"{name} >={lowest}" for name, lowest in lower_bounds()]
+    assert recipe["requirements"]["run"] == [f"python {PROJECT['requires-python']}", *runs]
+
+
+def test_the_module_file_in_tcl_is_complete() -> None:
+    if (shell := shutil.which("tclsh")) is None:
+        pytest.skip("tclsh is not installed")
+    command = f"puts [info complete [read [open {FOLDER / 'modules/pario'}]]]"
+    done = subprocess.run([shell], input=command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"
+
+
+def test_the_module_file_in_lua_has_its_syntax() -> None:
+    compiler = next(filter(shutil.which, ("luac", "luac5.4", "luac5.3")), None)
+    if compiler is None:
+        pytest.skip("luac is not installed")
+    subprocess.run([compiler, "-p", FOLDER / "modules/pario.lua"], check=True)
+
+
+def test_module_files_and_citation_name_the_version() -> None:
+    for path in (FOLDER / "modules/pario", FOLDER / "modules/pario.lua", ROOT / "CITATION.cff"):
+        assert VERSION in path.read_text(encoding="utf-8")
+
+
+def test_the_citation_has_the_keys_that_readers_require() -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert citation["license"] == PROJECT["license"]
