@@ -16,7 +16,7 @@ _Result = TypeVar("_Result")
 _TIMES = 3.0
 #: The least and the most seconds until a request is a straggler; the most while few have answered.
 _LEAST, _MOST = 0.1, 2.0
-#: Requests whose times are remembered, and the number of them that is enough for a judgement.
+#: Requests whose times are remembered, and the number of them after which they are judged anew.
 _REMEMBERED, _ENOUGH = 128, 16
 #: At most one request of so many is repeated, beyond the first ones: a slow server gets no more.
 _ONE_OF, _FIRST_ONES = 20, 4
@@ -29,6 +29,8 @@ class Hedge:
 
     def __init__(self) -> None:
         self._times: deque[float] = deque(maxlen=_REMEMBERED)
+        #: Seconds until a request is a straggler.
+        self._patience = _MOST
         self._lock = threading.Lock()
         self._pool, self._process = ThreadPoolExecutor(_THREADS, "pario-objects"), os.getpid()
         #: Requests, and second requests among them.
@@ -40,7 +42,7 @@ class Hedge:
         if self._process != os.getpid():
             self._pool, self._process = ThreadPoolExecutor(_THREADS, "pario-objects"), os.getpid()
         first = self._pool.submit(self._measure, request)
-        done, _ = wait([first], self._patience())
+        done, _ = wait([first], self._patience)
         if done or not self._may_repeat():
             return first.result()
         return _result_of_first([first, self._pool.submit(self._measure, request)])
@@ -51,14 +53,10 @@ class Hedge:
         with self._lock:
             self._times.append(time.monotonic() - begin)
             self.requests += 1
+            if self.requests % _ENOUGH == 0:
+                slow = sorted(self._times)[int(len(self._times) * 0.95)]
+                self._patience = min(max(_TIMES * slow, _LEAST), _MOST)
         return result
-
-    def _patience(self) -> float:
-        with self._lock:
-            times = sorted(self._times)
-        if len(times) < _ENOUGH:
-            return _MOST
-        return min(max(_TIMES * times[int(len(times) * 0.95)], _LEAST), _MOST)
 
     def _may_repeat(self) -> bool:
         with self._lock:

@@ -123,8 +123,8 @@ class Loader:
 
     Parameters
     ----------
-    dataset : Dataset or sequence of Dataset
-        One Dataset, or several as one after the other.
+    dataset : Dataset, path or sequence of Dataset
+        One Dataset, or several as one after the other; or the path or URL of a Dataset.
     batch_size : int
         Records of a batch of one rank.
     shuffle : bool
@@ -200,7 +200,7 @@ class Loader:
 
     def __init__(
         self,
-        dataset: Dataset | Sequence[Dataset],
+        dataset: Dataset | str | os.PathLike[str] | Sequence[Dataset],
         batch_size: int = 1,
         *,
         shuffle: bool = False,
@@ -221,6 +221,8 @@ class Loader:
         caching: str = "auto",
         errors: str = "raise",
     ) -> None:
+        if isinstance(dataset, str | os.PathLike):
+            dataset = Dataset(dataset)
         self.datasets = [dataset] if isinstance(dataset, Dataset) else list(dataset)
         self.count = sum(len(one) for one in self.datasets)
         self.batch_size, self.world = (

@@ -222,9 +222,13 @@ void Reading::add_failure(std::size_t number, const base::Error& error) {
   failures_.push_back({numbers_[number], error});
 }
 
-/// Reads the records of a failed run one by one, so that only unreadable ones fail.
+/// Reads the records of a failed run one by one, so that only unreadable ones fail. Requests to a
+/// store have been repeated already: all of its records fail.
 void Reading::fail(const Run& run, const base::Error& error) {
-  if (run.last == run.first + 1) return add_failure(sorted_[run.first], error);
+  if (run.last == run.first + 1 || files_.remote(places_[sorted_[run.first]])) {
+    for (std::size_t i = run.first; i < run.last; ++i) add_failure(sorted_[i], error);
+    return;
+  }
   for (std::size_t i = run.first; i < run.last; ++i) {
     const base::Extent where = places_[sorted_[i]].where;
     // Not aligned, and so through the page cache: an aligned read would not fit into its place in
