@@ -9,6 +9,7 @@ import textwrap
 from pario.see.analyze.findings import (
     MIN_SECONDS,
     MIN_SHARE,
+    RANGE,
     SHORT_MIN_SECONDS,
     SHORT_MIN_SHARE,
 )
@@ -49,6 +50,8 @@ shows them from {seconds(SHORT_MIN_SECONDS)} on if they are {share(SHORT_MIN_SHA
 - **Waiting.** Collectives are matched by communicator and sequence number, collective MPI-IO calls
   by file, function and running number, blocking messages by sender, receiver, tag and running
   number. Waiting is the time from a rank's arrival to that of the last rank.
+- **Ranges.** Seconds that no replay has measured are an estimate. Its range spans a factor of
+  {RANGE:g} around it; [predictions.md](predictions.md) counts the gains within.
 - **Confidence.** High: the lost seconds were measured. Medium: measured seconds minus a modelled
   cost of the repaired calls. Low: a model of the change.
 
