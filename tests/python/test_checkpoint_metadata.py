@@ -90,7 +90,7 @@ def test_files_in_parts_have_a_table_each(tmp_path, files):
     for one in [path] if path.is_file() else sorted(path.glob("*.h5")):
         assert extents_of(one)
         check_metadata(one)
-        flip(one, extents_of(one)[-1][0])
+        flip(one, sum(extents_of(one)[-1]) - 1)
         with pytest.raises(CheckpointError, match=f"{one}: {DAMAGED}"):
             load(None, one)
 
@@ -129,3 +129,13 @@ def test_a_thousand_small_arrays_have_a_table(tmp_path):
         path = writer.save(1, {f"a{number}": np.ones(100) for number in range(1000)})
     assert extents_of(path)
     check_metadata(path)
+
+
+def test_small_arrays_lie_together_apart_from_the_metadata(tmp_path):
+    """So their number changes neither the extents of metadata nor the writes of a save."""
+    counts = []
+    for number in (10, 300):
+        with Writer(None, tmp_path / str(number), durable=False) as writer:
+            path = writer.save(1, {f"group/{one}": np.arange(9.0) for one in range(number)})
+        counts.append(len(extents_of(path)))
+    assert max(counts) <= 6

@@ -162,13 +162,11 @@ def create(
         own.attrs["format"] = FORMAT
         own.attrs["chunk_bytes"] = CHUNK_BYTES
         own.attrs["about"] = json.dumps(dict(label.about))
-        ids = [
-            array(file, layout) if array else add_array(file, layout, allocate=not safetensors)
-            for layout in layouts
-        ]
-        if safetensors:  # elements of decreasing size: all are aligned, without gaps
-            for one in sorted(ids, key=lambda one: -one.dtype.itemsize):
-                hdf5.allocate_bytes(one)
+        ids = (
+            [array(file, layout) for layout in layouts]
+            if array
+            else _add_arrays(file, layouts, by_size=safetensors)
+        )
         _put_axes(file, layouts)
         _put_blocks(own, layouts)
         for name, table in (tables or {}).items():
@@ -199,7 +197,7 @@ def create_plain(layouts: Sequence[Layout], own: Identity) -> Skeleton:
     """Makes the skeleton of a file with arrays only. Pure."""
     image = Image()
     with _new_file(image, layouts) as file:
-        places = [add_array(file, layout).get_offset() or 0 for layout in layouts]
+        places = [one.get_offset() or 0 for one in _add_arrays(file, layouts)]
     return _skeleton(image, layouts, places, 0, own)
 
 
@@ -339,6 +337,18 @@ def _read_extents(file: int, extents: Array, user_block: int) -> Iterator[bytes]
         content = os.pread(file, int(ends[high - 1]) - start, start)
         for begin, end in zip(begins[low:high].tolist(), ends[low:high].tolist(), strict=True):
             yield content[begin - start : end - start]
+
+
+def _add_arrays(file: Any, layouts: Sequence[Layout], *, by_size: bool = False) -> list[Any]:
+    """Adds arrays, and then allocates their bytes: small arrays lie together, apart from the
+    metadata of all, and are written at once. Returns their low-level IDs.
+
+    ``by_size``: elements of decreasing size, so that all are aligned without gaps.
+    """
+    ids = [add_array(file, layout, allocate=False) for layout in layouts]
+    for one in sorted(ids, key=lambda one: -one.dtype.itemsize) if by_size else ids:
+        hdf5.allocate_bytes(one)
+    return ids
 
 
 def add_array(file: Any, layout: Layout, *, allocate: bool = True) -> Any:
