@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.error import HTTPError
 
@@ -17,11 +18,15 @@ from pario.records import Dataset, Loader
 from tests.python.support.stores import Proxy, get, put, run_http_server, run_s3_server
 from tests.support.commands import Command
 
-pytest.importorskip("obstore")
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("object stores")]
+#: Not imported, because that takes seconds in each collection of tests.
+MISSING = [name for name in ("obstore", "moto", "flask_cors") if find_spec(name) is None]
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.xdist_group("object stores"),
+    pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
+]
 
 SIZE, COUNT = 10_240, 600
-ROOT = Path(__file__).parents[2]
 EXPIRED = (
     "<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"
 )
@@ -34,7 +39,6 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = np.random.default_rng(3).integers(0, 255, (COUNT, SIZE), np.uint8)
     rows[:, :8] = np.arange(COUNT, dtype="<u8")[:, None].view(np.uint8)
     rows.tofile(directory / "rows.bin")
-    np.save(directory / "lengths.npy", np.full(COUNT, SIZE))
     pario("index", directory / "rows.bin", "--format", "fixed", "--size", SIZE)
     pario("convert", directory / "rows.bin", "--to", "prec", "-o", directory / "train.prec")
     return directory / "train.prec"
