@@ -220,3 +220,16 @@ def test_a_staged_checkpoint_is_published_when_it_is_drained(tmp_path: Path) -> 
 def test_saving_without_collective_calls_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BaseException, match="the ranks save one checkpoint together"):
         dcp.save({"n": 1}, storage_writer=Writer(tmp_path), use_collectives=False)
+
+
+def test_files_of_dcp_hide_damage_and_other_types(tmp_path: Path) -> None:
+    """The cells of DCP in the table of docs/checkpoint.md."""
+    dcp.save({"w": BASE}, checkpoint_id=tmp_path)
+    [path] = tmp_path.glob("*.distcp")
+    content = bytearray(path.read_bytes())
+    content[content.index(BASE.numpy().tobytes()) + 6] ^= 1
+    path.write_bytes(content)
+    into = {"w": torch.zeros(4, 6, dtype=torch.float64)}
+    dcp.load(into, checkpoint_id=tmp_path)
+    assert into["w"].dtype == torch.float64 and not torch.equal(into["w"].float(), BASE)
+    assert b"torch.distributed.checkpoint.metadata" in (tmp_path / ".metadata").read_bytes()
