@@ -70,12 +70,14 @@ def test_every_call_is_counted_once_with_its_bytes(run, rank):
         for name, numbers in EXPECTED.items()
     }
     if rank < 2:
-        expected |= {"MPI_Send": (1, 4), "MPI_Recv": (1, 4)}
+        expected |= {"MPI_Send": (2, 8), "MPI_Recv": (1, 4)}
+        expected |= {"MPI_Mprobe": (1, 0), "MPI_Mrecv": (1, 4)}
     assert run.functions[rank] == expected
 
 
 def test_messages_name_peer_and_tag(run):
-    assert events_of(run, "MPI_Send", 0)["offset"].tolist() == [1 << 32 | 7]
+    assert events_of(run, "MPI_Send", 0)["offset"].tolist() == [1 << 32 | 7, 1 << 32 | 6]
+    assert events_of(run, "MPI_Mprobe", 0)["offset"].tolist() == [1 << 32 | 6]
     # from any source: its rank is in the status
     assert events_of(run, "MPI_Recv", 0)["offset"].tolist() == [1 << 32 | 8]
     # any tag from rank 0, without a status

@@ -16,6 +16,13 @@ static void point_to_point(void) {
     MPI_Status status;
     MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 8, MPI_COMM_WORLD, &status);
   }
+  if (rank < 2) {
+    MPI_Message message;
+    MPI_Status status;
+    MPI_Send(&value, 1, MPI_INT, 1 - rank, 6, MPI_COMM_WORLD);
+    MPI_Mprobe(MPI_ANY_SOURCE, 6, MPI_COMM_WORLD, &message, &status);
+    MPI_Mrecv(&value, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+  }
   MPI_Irecv(incoming, 100, MPI_DOUBLE, previous, 9, MPI_COMM_WORLD, &requests[0]);
   MPI_Isend(block, 100, MPI_DOUBLE, next, 9, MPI_COMM_WORLD, &requests[1]);
   MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
