@@ -3,6 +3,10 @@
  *
  *   mpiio DIRECTORY MEBIBYTES REPETITIONS PATTERN...     interleaved:64 has pieces of 64 bytes
  *
+ * calls:BYTES, turns:BYTES and random:BYTES make many collective calls of BYTES per rank, at most
+ * 2,000: one after the other in a rank's part of the file, in turn with the other ranks, or at
+ * shuffled places.
+ *
  * MPIIO_HINTS="key=value;..." goes into the file's info. Prints, per repetition: pattern,
  * operation, seconds, the limit's seconds, calls of write (or read) of all ranks. The file exists
  * and buffers are touched before the first timed call; waiting ranks sleep; the bytes written are
@@ -21,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kPiece = 8 << 20, kMostRanks = 256 };
+enum { kPiece = 8 << 20, kMostRanks = 256, kMostCalls = 2000, kStep = 7919 /* a prime */ };
 
 /* Memory shared by the ranks: a barrier that sleeps (an MPI's own barrier spins, which takes the
  * processor from a busy rank), and their times. */
@@ -34,6 +38,8 @@ typedef struct {
 static Shared* shared;
 static int rank, ranks;
 static size_t total, mine; /* bytes of the file, of this rank */
+static size_t call_bytes;  /* of this rank's part of a collective call; 0: all */
+static int shuffled;       /* the calls are in another order than their bytes */
 static unsigned char* buffer;
 static char path[PATH_MAX];
 static int failures;
@@ -173,8 +179,22 @@ static MPI_Datatype contiguous(void) {
   return make_interleaved(part);
 }
 
+/* Many calls of `piece` bytes. */
+static MPI_Datatype make_calls(const char* name, size_t piece) {
+  size_t round = piece * (size_t)ranks, rounds = total / round;
+  if (rounds > kMostCalls) rounds = kMostCalls;
+  if (rounds == 0) rounds = 1;
+  total = round * rounds;
+  call_bytes = piece;
+  shuffled = !strncmp(name, "random", 6);
+  return strncmp(name, "turns", 5) ? contiguous() : make_interleaved(piece);
+}
+
 static MPI_Datatype pattern(const char* name) {
   size_t piece = strchr(name, ':') ? strtoul(strchr(name, ':') + 1, NULL, 10) : 64;
+  call_bytes = 0;
+  if (!strncmp(name, "calls", 5) || !strncmp(name, "turns", 5) || !strncmp(name, "random", 6))
+    return make_calls(name, piece);
   if (!strncmp(name, "interleaved", 11) || !strncmp(name, "overlap", 7))
     return make_interleaved(piece);
   if (!strncmp(name, "blocks", 6)) return blocks(piece, 1);
@@ -183,7 +203,7 @@ static MPI_Datatype pattern(const char* name) {
   if (!strcmp(name, "contiguous")) return contiguous();
   fprintf(stderr,
           "mpiio: no pattern '%s'; interleaved:BYTES overlap:BYTES blocks:DOUBLES s3d btio "
-          "contiguous\n",
+          "contiguous calls:BYTES turns:BYTES random:BYTES\n",
           name);
   MPI_Abort(MPI_COMM_WORLD, 2);
   return MPI_DATATYPE_NULL;
@@ -213,17 +233,30 @@ static double limit(int writes) {
   return seconds;
 }
 
-/* Measures a collective call: the slowest rank's seconds, and the system calls of all ranks. */
+/* Makes the collective calls of a pattern. Returns the number of errors. */
+static int move_all(MPI_File file, int writes) {
+  size_t bytes = call_bytes ? call_bytes : mine, calls = mine / bytes;
+  int errors = 0, count = (int)(bytes / 8);
+  for (size_t i = 0; i < calls; i++) {
+    size_t at = (shuffled ? i * kStep % calls : i) * bytes;
+    void* part = buffer + at;
+    MPI_Offset offset = (MPI_Offset)(at / 8);
+    int code = writes
+                   ? MPI_File_write_at_all(file, offset, part, count, MPI_DOUBLE, MPI_STATUS_IGNORE)
+                   : MPI_File_read_at_all(file, offset, part, count, MPI_DOUBLE, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS) errors++;
+  }
+  return errors;
+}
+
+/* Measures the calls of a pattern: the slowest rank's seconds, and the system calls of all. */
 static double collective(MPI_File file, int writes, long* calls) {
   barrier();
   long before = system_calls(writes);
   double begin = now();
-  int count = (int)(mine / 8);
-  int code = writes ? MPI_File_write_at_all(file, 0, buffer, count, MPI_DOUBLE, MPI_STATUS_IGNORE)
-                    : MPI_File_read_at_all(file, 0, buffer, count, MPI_DOUBLE, MPI_STATUS_IGNORE);
+  failures += move_all(file, writes);
   shared->ends[rank] = now() - begin;
   shared->calls[rank] = system_calls(writes) - before;
-  if (code != MPI_SUCCESS) failures++;
   barrier();
   double slowest = 0;
   *calls = 0;
@@ -324,8 +357,7 @@ static void measure(const char* name, const char* directory, size_t bytes, int r
     }
     if (i == 0) verify(name); /* checks the first read, and with it the write before it */
     if (i == 0) memset(buffer, 0, mine);
-    if (i == 0)
-      MPI_File_read_at_all(file, 0, buffer, (int)(mine / 8), MPI_DOUBLE, MPI_STATUS_IGNORE);
+    if (i == 0) failures += move_all(file, 0);
     if (i == 0) verify(name);
   }
   MPI_File_close(&file);

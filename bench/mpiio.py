@@ -7,6 +7,9 @@ Beside every pattern of mpiio.c, its limit is measured in turn: one process that
 bytes in 8 MiB pieces. Implementations take turns round by round. The table shows medians: of
 seconds, of the ratio to the limit measured beside, and of pario's ratio to the best other
 implementation in the same round.
+
+`--map` measures many collective calls of each size and pattern on 1 to 16 ranks, and names the
+cells in which another implementation is faster than pario.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ BEST = (
     "cb_nodes=2;cb_buffer_size=4194304;"
     "romio_cb_write=enable;romio_cb_read=enable;romio_ds_write=disable"
 )
+NO_BUFFERS = "romio_cb_write=disable;romio_cb_read=disable"
 PATTERNS = [
     *(f"interleaved:{piece}" for piece in (64, 256, 1024, 4096, 65536, 47008)),
     "blocks:64",
@@ -40,6 +44,11 @@ PATTERNS = [
     "btio",
     "contiguous",
 ]
+#: A ratio that counts as equal.
+EQUAL = 0.97
+#: The map: sizes of a rank's part of a collective call.
+SIZES = [512 << shift for shift in range(0, 16, 3)]
+MAP = [f"{pattern}:{size}" for pattern in ("calls", "turns", "random") for size in SIZES]
 QUICK = ["interleaved:64", "interleaved:1024", "interleaved:65536", "blocks:64", "btio"]
 
 
@@ -68,6 +77,7 @@ def list_implementations(mpich: Path, openmpi: Path) -> list[Implementation]:
         Implementation("pario, MPICH 5", mpich, pario=True),
         Implementation("ROMIO, MPICH 5, hints", mpich, hints=BEST),
         Implementation("ROMIO, MPICH 5", mpich, quick=False),
+        Implementation("ROMIO, MPICH 5, no buffers", mpich, hints=NO_BUFFERS, quick=False),
         Implementation("pario, Open MPI 5", openmpi, ompi(), pario=True),
         Implementation("ROMIO, Open MPI 5, hints", openmpi, ompi("io=romio341"), BEST),
         Implementation("OMPIO, parameters", openmpi, ompi("io=ompio", *aggregators)),
@@ -224,6 +234,22 @@ def format_table(results: Results) -> Iterator[str]:
             yield f"| {' | '.join(map(str, cells))} |"
 
 
+def format_slow_cells(results: Results) -> Iterator[str]:
+    """Returns a line for each cell in which another implementation is faster than pario.
+
+    Cells with more ranks than cores say so.
+    """
+    for (place, ranks, size, pattern, operation), rows in results.items():
+        crowded = " (more ranks than cores)" if ranks > (os.cpu_count() or 1) else ""
+        for name in rows:
+            best = compare_with_best(rows, name) if name.startswith("pario") else None
+            if best is not None and best < EQUAL:
+                yield (
+                    f"{name} is slower ({best:.2f}): {pattern}, {operation}, {ranks} ranks, "
+                    f"{size} MiB, {place}{crowded}"
+                )
+
+
 def parse_numbers(text: str) -> list[int]:
     return [int(word) for word in text.split(",")]
 
@@ -259,8 +285,15 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--repetitions", type=int)
     parser.add_argument("--quick", action="store_true", help="a useful part in about three minutes")
+    parser.add_argument("--map", action="store_true", help="ranks x bytes per call x pattern")
     arguments = parser.parse_args()
     quick = arguments.quick
+    if arguments.map:
+        arguments.ranks = arguments.ranks or [1, 2, 4, 8, 16]
+        arguments.mebibytes = arguments.mebibytes or [256]
+        arguments.pattern = arguments.pattern or MAP
+        arguments.rounds = arguments.rounds or 7
+        arguments.repetitions = arguments.repetitions or 1
     places = [tempfile.gettempdir(), "/dev/shm"]
     arguments.directory = arguments.directory or places[: 1 if quick else 2]
     arguments.ranks = arguments.ranks or ([2] if quick else [2, 4, 8])
@@ -302,6 +335,8 @@ def main() -> None:
             subprocess.run(compiler, check=True)
         results = measure(selected, programs, arguments, recorder)
     print("\n".join(format_table(results)))
+    if arguments.map:
+        print("\n".join(format_slow_cells(results)))
 
 
 if __name__ == "__main__":
