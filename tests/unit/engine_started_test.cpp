@@ -22,6 +22,7 @@ class OneThread final : public comm::Comm {
   bool has_failed() const override { return inner_->has_failed(); }
   base::Status failure() override { return inner_->failure(); }
   void announce(const char* call) override { inner_->announce(call); }
+  void note_call(const char* call) override { inner_->note_call(call); }
   comm::Attendance attendance() override { return inner_->attendance(); }
   void keep_alive(std::uint64_t interval_ns) override { inner_->keep_alive(interval_ns); }
   std::uint64_t last_keep_alive() const override { return inner_->last_keep_alive(); }

@@ -145,6 +145,20 @@ TEST(Watchdog, ReportsTheLastCallOfAMissingRank) {
       << text;
 }
 
+TEST(Watchdog, NamesARankThatHasRunAheadInAnotherCall) {
+  const std::string text = text_of_late({0, 0}, {}, [](SharedFile& file, comm::Comm& ranks) {
+    for (int call = 0; call < 10; ++call) EXPECT_OK(write_all(file, ranks));
+    if (ranks.rank() == 0) EXPECT_OK(write_all(file, ranks));  // does not wait for rank 1
+    if (ranks.rank() == 0) wait_for_the_watchdog();
+    return file.sync() ? base::Error{} : base::Status();  // they differ by one call
+  });
+  EXPECT_NE(text.find("MPI_File_sync of "), std::string::npos) << text;
+  EXPECT_NE(text.find("for rank 0; rank 1 has come (rank 0: its last call on this file was "
+                      "MPI_File_write_all)"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Watchdog, SaysThatRanksOfASilentNodeAreOnAnotherNode) {
   const std::string text = text_of_late({0, 0, 1, 1}, {0, 2, 3}, write_all);
   EXPECT_NE(text.find("(rank 0: its last call on this file was MPI_File_set_info; "

@@ -75,13 +75,18 @@ std::byte* Board::slot(int who) const {
 }
 
 void Board::announce(std::string_view call) const {
+  note_call(call);
+  std::atomic<std::uint64_t>& calls = line(me_).calls;
+  calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+void Board::note_call(std::string_view call) const {
   std::array<char, Line::kWords * sizeof(std::uint64_t)> text = {};
   call.copy(text.data(), text.size() - 1);
   const auto words = std::bit_cast<std::array<std::uint64_t, Line::kWords>>(text);
   Line& mine = line(me_);
   for (std::size_t i = 0; i < Line::kWords; ++i)
     mine.call[i].store(words[i], std::memory_order_relaxed);
-  mine.calls.store(mine.calls.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
 std::uint64_t Board::calls_of(int member) const {

@@ -38,6 +38,8 @@ class Board {
 
   /// Not collective: this member begins a call; `call` is truncated to 39 characters.
   void announce(std::string_view call) const;
+  /// Not collective: as announce(), without counting the call.
+  void note_call(std::string_view call) const;
   /// The number of calls that a member has begun, and the name of the latest; the name may be torn
   /// while the member begins another.
   struct Presence {

@@ -150,6 +150,9 @@ class Comm {
   /// Counts the call, so that other ranks see which ranks have arrived. Costs a few stores into
   /// memory.
   virtual void announce(const char* call) = 0;
+  /// Notes the name of a collective call in which this rank waits for no other one, for the remarks
+  /// of ranks that miss it later. Not counted.
+  virtual void note_call(const char* call) = 0;
   /// The ranks that have arrived at this rank's latest announced call. The first call asks the
   /// other nodes; call again until the answer is complete. Ranks of other nodes answer in check(),
   /// while they wait.

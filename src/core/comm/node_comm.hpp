@@ -36,6 +36,7 @@ class NodeComm : public Comm, protected AttendanceCheck::Mail {
   bool has_failed() const override { return board_.has_failed(); }
   base::Status failure() override;
   void announce(const char* call) override { board_.announce(call); }
+  void note_call(const char* call) override { board_.note_call(call); }
   Attendance attendance() override { return attendance_.attendance(*this); }
   void keep_alive(std::uint64_t interval_ns) override;
   std::uint64_t last_keep_alive() const override { return board_.last_keep_alive(); }

@@ -157,19 +157,16 @@ base::Result<std::uint64_t> CollectiveAccess::execute(Access& access,
   if (context_.comm().size() == 1) return execute_alone(access);
   const plan::Plan plan = make_plan(access, ranks);
   const bool direct = plan.way == plan::Way::direct || access.policy.atomic;
-  const bool defers = access.calls.defers() && access.policy.may_run_ahead();
   RunAhead* const ahead = access.calls.run_ahead();
   if (ahead != nullptr)
-    ahead->begin_series(access.call.direction, ranks, access.call.summary, direct && defers);
+    ahead->begin_series(access.call.direction, ranks, access.call.summary,
+                        direct && access.policy.may_run_ahead());
   if (plan.way == plan::Way::nothing) {
-    if (defers) return defer_outcome(access, std::uint64_t{0});
     if (!access.policy.may_keep_writes()) return std::uint64_t{0};
     return share_outcome(access, std::uint64_t{0});
   }
   ++(direct ? access.statistics.direct : access.statistics.through_windows);
-  if (direct && defers) {
-    if (ahead == nullptr || !ahead->in_series())
-      return defer_outcome(access, execute_directly(access));
+  if (ahead != nullptr && ahead->in_series()) {
     ahead->begin(access.calls.number(), access.call.summary);
     return defer_outcome(access, move_in_order(access, access.calls.number()));
   }

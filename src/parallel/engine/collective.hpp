@@ -20,9 +20,9 @@ class CollectiveAccess {
   CollectiveAccess(FileContext& context, KeptWrites& kept) : context_(context), kept_(kept) {}
 
   /// Reads or writes the accesses of all ranks. Returns the bytes of this rank, or for reads those
-  /// before the end of the file. Errors are the same on all ranks, except in calls without exchange
-  /// if the policy lets ranks run ahead: these return a rank's own error to that rank, and the next
-  /// meeting returns it to the others.
+  /// before the end of the file. Errors are the same on all ranks, except in series of
+  /// calls (see RunAhead): these return a rank's own error to that rank, and the next meeting
+  /// returns it to the others.
   base::Result<std::uint64_t> run(CollectiveCalls& calls, plan::Direction direction,
                                   const pattern::Access& access, const char* name,
                                   const AccessPolicy& policy);

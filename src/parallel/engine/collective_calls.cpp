@@ -72,7 +72,7 @@ bool CollectiveCalls::needs_no_meeting(const Call& call) {
 }
 
 std::uint64_t CollectiveCalls::begin_without_meeting(const Call& call) {
-  comm_->announce(call.name);
+  comm_->note_call(call.name);
   run_ahead_->skip_meeting();
   return ++sequence_;
 }
@@ -95,7 +95,7 @@ void CollectiveCalls::defer_error(const base::Error& error) {
 
 base::Result<CollectiveCalls::Notices> CollectiveCalls::meet(const Call& call) {
   make_up_for_missed_call();
-  if (run_ahead_) run_ahead_->end_series();
+  if (run_ahead_) run_ahead_->end_series(call.moves_data);
   for (std::optional<Call> missed = take_missed_call();; missed.reset()) {
     const base::Result<Notices> notices = exchange_notices(call, missed);
     if (!notices) return complete_error(notices.error(), call);
@@ -104,6 +104,7 @@ base::Result<CollectiveCalls::Notices> CollectiveCalls::meet(const Call& call) {
       const base::Status shared = share_earlier_errors(call);
       return shared ? notices : shared.error();
     }
+    if (run_ahead_) run_ahead_->end_series(false);  // ranks in different calls count alike again
     const bool is_for_missed = verdict.meeting == Meeting::of_missed_call &&
                                !is_same_call(own_.call, verdict.call, call.compare_names);
     const base::Error error = share_error(verdict.meeting, is_for_missed ? *missed : call);

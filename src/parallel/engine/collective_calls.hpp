@@ -45,13 +45,9 @@ class CollectiveCalls {
   /// Ranks that wait in that call get the error when this rank makes its next call, which is made
   /// after that. Thread-safe.
   void miss(const Call& call);
-  /// From now on the outcomes of calls may be shared late (defer_error()). `run_ahead`: for calls
-  /// without meetings; null: all calls meet.
-  void allow_deferral(std::unique_ptr<RunAhead> run_ahead) {
-    defers_ = true;
-    run_ahead_ = std::move(run_ahead);
-  }
-  bool defers() const { return defers_; }
+  /// From now on calls may belong to series, and share their outcomes late (defer_error()).
+  void set_run_ahead(std::unique_ptr<RunAhead> run_ahead) { run_ahead_ = std::move(run_ahead); }
+  /// Null: all calls meet.
   RunAhead* run_ahead() const { return run_ahead_.get(); }
   /// True if this call belongs to a series (see RunAhead): begin_without_meeting() replaces meet().
   bool needs_no_meeting(const Call& call);
@@ -99,7 +95,6 @@ class CollectiveCalls {
   std::unique_ptr<exchange::Exchange> exchange_;
   exchange::Notice own_ = {};
   std::uint64_t sequence_ = 0;  // calls so far
-  bool defers_ = false;
   std::unique_ptr<RunAhead> run_ahead_;
   std::optional<base::Error> deferred_;  // of this rank; the other ranks do not know it
   base::Status earlier_;                 // of another rank; this rank has not returned it

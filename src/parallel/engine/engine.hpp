@@ -3,9 +3,9 @@
 //
 // Contracts of all functions:
 // - Collective functions are called by all ranks of the file's Comm, in the same order. They return
-//   the same error on all ranks; but if ranks may run ahead (hint pario_run_ahead), blocking data
-//   accesses without exchange return the error of a rank to that rank only, and the next collective
-//   call for which the ranks wait returns it to the others. Other functions are independent: any
+//   the same error on all ranks; but if ranks run ahead (hint pario_run_ahead), blocking data
+//   accesses return the error of a rank to that rank only, and the next collective call for which
+//   the ranks wait returns it to the others. Other functions are independent: any
 //   rank, any time.
 // - Threads: independent functions may be called by several threads of a rank at the same time,
 //   collective ones by one thread of a rank at a time. No function may be called in a signal

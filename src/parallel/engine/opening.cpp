@@ -180,9 +180,8 @@ base::Status Opening::make_gate_and_pointer() {
   auto store = comm.topology().nodes() == 1 ? make_pointer_in_memory(gate->state().shared_pointer)
                                             : make_pointer_in_file(context_.path(), facts_.number);
   context_.guards().gate = std::move(gate);
-  const bool shares_all = ranks > 1 && comm.topology().nodes() == 1;
-  state_->transfers.calls().allow_deferral(
-      shares_all ? std::make_unique<RunAhead>(memory + gate_size, comm) : nullptr);
+  if (ranks > 1 && comm.topology().nodes() == 1)
+    state_->transfers.calls().set_run_ahead(std::make_unique<RunAhead>(memory + gate_size, comm));
   state_->pointer = std::make_unique<SharedPointer>(context_, state_->transfers, std::move(store));
   return {};
 }

@@ -5,7 +5,9 @@
 namespace pario::engine {
 namespace {
 
-constexpr std::uint64_t kMostDoublings = 6;
+constexpr std::uint64_t kMostDoublings = 8;
+constexpr std::uint64_t kFirstMeetings = 3;  // without a series after them
+static_assert((1 << kMostDoublings) - 1 == RunAhead::kMost);
 
 /// Waits for something rare: ranks that make it true do not wake this one.
 template <class Done>
@@ -42,17 +44,20 @@ RunAhead::Shape RunAhead::shape_of(const pattern::Summary& summary) {
   return is_run ? Shape::run : Shape::other;
 }
 
-/// The first meeting begins no series, each later one a series twice as long as the one before.
+/// The first meetings of a direction begin no series, each later one a series twice as long as the
+/// one before, until a call needs an exchange.
 void RunAhead::begin_series(plan::Direction direction, std::span<const pattern::Summary> ranks,
                             const pattern::Summary& mine, bool direct) {
   const bool suits = direct && std::ranges::none_of(ranks, [](const pattern::Summary& rank) {
                        return shape_of(rank) == Shape::other;
                      });
-  if (direction != direction_) streak_ = 0;
-  streak_ = suits ? streak_ + 1 : 0;
+  std::uint64_t& streak = streaks_[direction == plan::Direction::write ? 1 : 0];
+  streak = suits ? streak + 1 : 0;
   direction_ = direction;
   usual_ = shape_of(mine);
-  left_ = streak_ == 0 ? 0 : (std::uint64_t{1} << std::min(streak_ - 1, kMostDoublings)) - 1;
+  const std::uint64_t doublings =
+      std::min(streak - std::min(streak, kFirstMeetings), kMostDoublings);
+  left_ = (std::uint64_t{1} << doublings) - 1;
 }
 
 void RunAhead::publish(std::uint64_t number, const pattern::Summary& mine, bool differs) {

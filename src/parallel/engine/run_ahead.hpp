@@ -38,7 +38,7 @@ std::vector<base::Extent> parts_outside(base::Extent whole, std::vector<base::Ex
 class RunAhead {
  public:
   /// The most calls of a series.
-  static constexpr std::uint64_t kMost = 63;
+  static constexpr std::uint64_t kMost = 255;
 
   /// Bytes of zeroed memory that `ranks` ranks of a node share.
   static std::size_t memory_size(int ranks) {
@@ -53,8 +53,11 @@ class RunAhead {
   /// all summaries. `direct`: nothing was exchanged, and the policy permits series.
   void begin_series(plan::Direction direction, std::span<const pattern::Summary> ranks,
                     const pattern::Summary& mine, bool direct);
-  /// Before a meeting.
-  void end_series() { left_ = 0; }
+  /// Before a meeting. `moves_data`: of a data access; another call begins the counts anew.
+  void end_series(bool moves_data) {
+    left_ = 0;
+    if (!moves_data) streaks_ = {};
+  }
   /// True if this rank's next data access belongs to a series. Collective, except that a rank does
   /// not wait.
   bool continues(plan::Direction direction) const { return left_ > 0 && direction == direction_; }
@@ -109,8 +112,8 @@ class RunAhead {
 
   std::span<Line> lines_;
   Line& own_;
-  std::uint64_t streak_ = 0;  // meetings of one direction without exchange, one after the other
-  std::uint64_t left_ = 0;    // calls of the series
+  std::array<std::uint64_t, 2> streaks_ = {};  // by direction: successive meetings without exchange
+  std::uint64_t left_ = 0;                     // calls of the series
   plan::Direction direction_ = plan::Direction::write;
   Shape usual_ = Shape::nothing;
   bool differs_ = false;
