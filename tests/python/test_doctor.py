@@ -24,7 +24,8 @@ def explain(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:
     [
         ("HYDRA build details:\n    Version:    5.0.2\n", "MPICH 5.0.2 (tested)"),
         ("HYDRA build:\n    Version:  3.4.1\n", "MPICH 3.4.1 (not tested in this version)"),
-        ("mpiexec (Open MPI) 4.1.4\n", "Open MPI 4.1.4 (tested)"),
+        ("mpiexec (OpenRTE) 4.1.4\n", "Open MPI 4.1.4 (tested)"),
+        ("mpiexec (Open MPI) 5.0.11\n", "Open MPI 5.0.11 (tested)"),
         ("Intel(R) MPI Library for Linux* OS, Version 2021.14 Build", "Intel MPI 2021.14"),
         ("some launcher 1.0", "an MPI that pario's tests do not know"),
     ],

@@ -31,7 +31,7 @@ OPTIONAL = {
 #: The launchers that the tests use: words of their version, name, and the major versions.
 _TESTED = (
     (re.compile(r"HYDRA.*?Version:\s*(\d[\w.]*)", re.DOTALL), "MPICH", ("4", "5")),
-    (re.compile(r"\(Open MPI\) (\d[\w.]*)"), "Open MPI", ("4", "5")),
+    (re.compile(r"\((?:Open MPI|OpenRTE)\) (\d[\w.]*)"), "Open MPI", ("4", "5")),
     (re.compile(r"Intel\(R\) MPI Library.*?Version (\d[\w.]*)"), "Intel MPI", ()),
 )
 _GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")
