@@ -1,6 +1,7 @@
 # zstd, linked statically, because a preloaded library must not load libraries into other programs.
 # Debian's libzstd-dev if it is installed, otherwise the amalgamated source in the source package
 # `zstandard` on PyPI.
+include(CheckLinkerFlag)
 set(PARIO_ZSTD_SDIST zstandard==0.25.0)
 
 find_path(PARIO_ZSTD_INCLUDE zstd.h)
@@ -62,10 +63,17 @@ else()
   add_library(pario_zstd STATIC "${dir}/zstd/zstd.c")
   target_include_directories(pario_zstd PUBLIC "${dir}/zstd")
   target_compile_options(pario_zstd PRIVATE -O2 -w -fvisibility=hidden)
+  # Its headers would make the functions visible in spite of that.
+  target_compile_definitions(
+    pario_zstd
+    PRIVATE ZSTDLIB_VISIBLE= ZSTDERRORLIB_VISIBLE= ZDICTLIB_VISIBLE=
+  )
 endif()
 # A static runtime of a sanitizer must keep its symbols: the C++ library calls its malloc and free.
+# Zig's linker lacks the option, and its libraries are compiled with hidden symbols.
+check_linker_flag(CXX "-Wl,--exclude-libs,ALL" PARIO_LINKER_HIDES_LIBRARIES)
 if(PARIO_SANITIZE)
   target_link_options(pario_zstd INTERFACE -Wl,--exclude-libs,libzstd.a)
-else()
+elseif(PARIO_LINKER_HIDES_LIBRARIES)
   target_link_options(pario_zstd INTERFACE -Wl,--exclude-libs,ALL)
 endif()

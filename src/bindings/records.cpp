@@ -258,7 +258,7 @@ std::tuple<nb::bytes, std::uint64_t, std::uint64_t> read(const Dataset& dataset,
   PyObject* bytes = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(length));
   if (bytes == nullptr) throw nb::python_error();
   const auto out = nb::steal<nb::bytes>(bytes);
-  const std::span memory(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(bytes)), length);
+  const std::span memory(reinterpret_cast<std::byte*>(PyBytes_AsString(bytes)), length);
   const auto data =
       carry_out({}, [&](const records::Show&) { return dataset.read(record, memory); });
   return {out, data.begin, data.end};

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
 
 #include "core/base/base.hpp"
+#include "core/base/errors.hpp"
 
 namespace pario::base {
 namespace {
@@ -60,6 +62,15 @@ TEST(Json, PutsCommasBetweenMembersAndElements) {
       .member("c", "y");
   json.end_object();
   EXPECT_EQ(out.view(), R"({"a":1,"b":["x",true,{}],"c":"y"})");
+}
+
+TEST(Errors, HaveTheNamesAndTextsOfTheCLibrary) {
+  for (int number = 1; number < 200; ++number) {
+    const char* name = strerrorname_np(number);
+    EXPECT_STREQ(errno_name(number), name != nullptr ? name : "unknown error") << number;
+    const char* text = strerrordesc_np(number);
+    EXPECT_STREQ(errno_text(number), text != nullptr ? text : "unknown error") << number;
+  }
 }
 
 }  // namespace

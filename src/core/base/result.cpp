@@ -1,21 +1,15 @@
 #include "core/base/result.hpp"
 
-#include <cstring>
+#include "core/base/errors.hpp"
 
 namespace pario::base {
-
-const char* errno_name(int number) {
-  const char* name = ::strerrorname_np(number);
-  return name ? name : "unknown error";
-}
 
 std::string Error::text() const {
   std::string out = operation;
   if (!path.empty()) out += " " + path;
   if (!where.empty())
     out += " [" + std::to_string(where.begin) + ", " + std::to_string(where.end) + ")";
-  if (number > 0)
-    out += std::string(": ") + errno_name(number) + " (" + ::strerrordesc_np(number) + ")";
+  if (number > 0) out += std::string(": ") + errno_name(number) + " (" + errno_text(number) + ")";
   if (rank >= 0) out += ", rank " + std::to_string(rank);
   if (!detail.empty()) out += ": " + detail;
   return out;

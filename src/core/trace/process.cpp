@@ -2,6 +2,7 @@
 #include <cstring>
 #include <memory>
 
+#include "core/base/errors.hpp"
 #include "core/trace/schema.hpp"
 #include "core/trace/state.hpp"
 
@@ -77,7 +78,7 @@ void complain(std::string_view what, long error) {
       .add(" ")
       .add(settings.directory)
       .add(": ")
-      .add(strerrordesc_np(static_cast<int>(-error)));
+      .add(base::errno_text(static_cast<int>(-error)));
   say(text.view());
 }
 
@@ -123,7 +124,7 @@ void report_full_log() {
   if (error == 0) return;
   base::Text<512> text;
   text.add("the trace of process ").add(process().pid).add(" is incomplete, its log cannot grow: ");
-  message(text.add(strerrordesc_np(-error)).add(". Counting goes on, less finely.").view());
+  message(text.add(base::errno_text(-error)).add(". Counting goes on, less finely.").view());
 }
 
 /// Writes the last chunks of this thread and of ended threads; a running thread keeps its events in

@@ -74,8 +74,8 @@ std::uint64_t word_at(const std::byte* bytes) {
 /// Processes three stripes at a time, as often as they fit, because the instruction has a latency
 /// of three cycles and one can begin in each. Moves `data` to their end.
 template <std::uint64_t kStripe>
-__attribute__((target("sse4.2"))) std::uint64_t by_stripes(std::span<const std::byte>& data,
-                                                           std::uint64_t crc) {
+__attribute__((target("sse4.2,crc32"))) std::uint64_t by_stripes(std::span<const std::byte>& data,
+                                                                 std::uint64_t crc) {
   static constexpr ZerosTable kZeros = make_zeros_table(kStripe);
   for (; data.size() >= 3 * kStripe; data = data.subspan(3 * kStripe)) {
     std::uint64_t second = 0, third = 0;
@@ -89,8 +89,8 @@ __attribute__((target("sse4.2"))) std::uint64_t by_stripes(std::span<const std::
   return crc;
 }
 
-__attribute__((target("sse4.2"))) std::uint32_t by_instruction(std::span<const std::byte> data,
-                                                               std::uint32_t crc) {
+__attribute__((target("sse4.2,crc32"))) std::uint32_t by_instruction(
+    std::span<const std::byte> data, std::uint32_t crc) {
   std::uint64_t wide = by_stripes<4096>(data, crc);
   wide = by_stripes<256>(data, wide);
   std::size_t at = 0;

@@ -1,0 +1,31 @@
+#include "core/base/errors.hpp"
+
+#include <cerrno>
+
+#include "core/base/result.hpp"
+
+namespace pario::base {
+
+const char* errno_name(int number) {
+  switch (number) {
+#define PARIO_ERROR(name, text) \
+  case name:                    \
+    return #name;
+#include "core/base/errors.def"
+#undef PARIO_ERROR
+  }
+  return "unknown error";
+}
+
+const char* errno_text(int number) {
+  switch (number) {
+#define PARIO_ERROR(name, text) \
+  case name:                    \
+    return text;
+#include "core/base/errors.def"
+#undef PARIO_ERROR
+  }
+  return "unknown error";
+}
+
+}  // namespace pario::base
