@@ -8,6 +8,7 @@
 # make test-all  every test, in steps; an interrupted run continues where it stopped.
 #                RESTART=1 begins anew, STEPS="unit suites" selects steps
 # make manuals   manual page and completions of bash, zsh, fish in build/share
+# make wheel     wheels in dist/ for glibc 2.28 and x86-64, by Zig from PyPI; checks them
 # make conformance   write docs/conformance.md from the results of make test-all
 # make flaky     run tests COUNT=20 times each beside a load, to find those that fail sometimes.
 #                TESTS='tests/mpi -m "not exhaustive"' selects tests, RESTART=1 begins anew
@@ -33,8 +34,8 @@ INSTALL := $(PYTHON) -m pip install -q --disable-pip-version-check --no-build-is
   -C build-dir=build/dev -e .
 PYTEST := $(PYTHON) -m pytest -q -n $(JOBS) --dist loadgroup
 
-.PHONY: help setup build unit test test-system test-all manuals conformance flaky fuzz coverage \
-  demo check docs benchmarks format asan tsan bench clean
+.PHONY: help setup build unit test test-system test-all wheel manuals conformance flaky fuzz \
+  coverage demo check docs benchmarks format asan tsan bench clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -79,6 +80,9 @@ fuzz: $(VENV)/setup-all.stamp build
 
 manuals: $(VENV)/setup-test.stamp build
 	$(PYTHON) -m tools.write_manuals build/share
+
+wheel:
+	@$(TIMED) "wheels" python3 -m tools.build_wheels
 
 demo: build
 	@$(TIMED) "demonstration" examples/demo.sh

@@ -22,6 +22,7 @@ from tools.child_process import find_program, run_child, run_children
 from tools.junit import read_junit
 
 SUITES = "tests/suites/test_suites.py"
+WHEELS = "tests/wheels/test_installed.py"
 _TIDY = ["clang-tidy", "-p", "build/tidy", "--quiet", "--extra-arg=-fconstexpr-steps=200000000"]
 _NO_SOURCES_OF = "src/bindings/"  # built with the Python package alone
 _SECONDS = 60  # for commands that only print a list
@@ -158,6 +159,17 @@ def run_pytest(run: Run, step: str, arguments: Sequence[str]) -> None:
         run.add(Result(session, "passed"))
 
 
+def run_wheels(run: Run) -> None:
+    """Builds the wheels and tests them."""
+    step = "wheels"
+    if status := run.call(step, [sys.executable, "-m", "tools.build_wheels"]):
+        reason = f"status {status}: {_find_last_error(run.log(step))}"
+        run.add(Result(f"{step}::build", "failed", reason=reason))
+        return
+    run.add(Result(f"{step}::build", "passed"))
+    run_pytest(run, step, [WHEELS])
+
+
 def run_clang_tidy(run: Run, step: str) -> None:
     """Checks each source file of src/ that preset tidy configures."""
     if status := run.call(step, ["cmake", "--preset", "tidy"]):
@@ -264,8 +276,9 @@ STEPS = (
     Step(
         "pytest",
         "pytest tests of all tiers",
-        partial(run_pytest, step="pytest", arguments=["--ignore", SUITES]),
+        partial(run_pytest, step="pytest", arguments=["--ignore", SUITES, "--ignore", WHEELS]),
     ),
+    Step("wheels", "wheels, built and installed without a compiler", run_wheels),
     Step(
         "asan",
         "unit tests under the address and undefined-behaviour sanitizers",

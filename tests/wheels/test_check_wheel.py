@@ -1,0 +1,89 @@
+"""The checks of wheels that need no wheel."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from tools import build_wheels
+from tools.check_wheel import GLIBC, find_defects, find_library_defects
+
+from tests.support.commands import run_command
+
+ROOT = Path(__file__).parents[2]
+pytest.importorskip("elftools", reason="pyelftools is not installed")
+
+
+def compile_library(folder: Path, source: str, *options: str) -> bytes:
+    """A shared library made of C."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    (folder / "a.c").write_text(source)
+    command = ["cc", "-shared", "-fPIC", "-nodefaultlibs", folder / "a.c", *options, "-lc"]
+    run_command([*command, "-o", folder / "a.so"], status=0)
+    return (folder / "a.so").read_bytes()
+
+
+def test_a_library_that_needs_an_old_glibc_has_no_defects(tmp_path: Path) -> None:
+    library = compile_library(
+        tmp_path, '#include <unistd.h>\nint write_one(void) { return write(1, "", 1); }'
+    )
+    assert list(find_library_defects(library)) == []
+
+
+def test_symbols_that_are_newer_than_the_promised_glibc_are_defects(tmp_path: Path) -> None:
+    source = "unsigned arc4random(void);\nunsigned draw(void) { return arc4random(); }"
+    assert list(find_library_defects(compile_library(tmp_path, source))) == [
+        "needs arc4random of GLIBC_2.36; expected: 2.28 or older"
+    ]
+
+
+def test_undefined_symbols_without_a_version_are_defects_unless_weak(tmp_path: Path) -> None:
+    source = """
+        int absent(void);
+        int may_be_absent(void) __attribute__((weak));
+        int ask(void) { return absent() + (may_be_absent ? may_be_absent() : 0); }
+    """
+    assert list(find_library_defects(compile_library(tmp_path, source))) == [
+        "needs absent, which glibc 2.28 lacks"
+    ]
+
+
+def test_visible_symbols_of_the_runtime_and_libraries_of_the_host_are_defects(
+    tmp_path: Path,
+) -> None:
+    source = "int ZSTD_compress(void) { return 0; }\nint open(void) { return 0; }"
+    library = compile_library(tmp_path, source, "-Wl,--no-as-needed", "-lgcc_s")
+    assert list(find_library_defects(library)) == [
+        "needs libgcc_s.so.1, which is no part of glibc",
+        "defines ZSTD_compress; expected: a hidden symbol",
+    ]
+
+
+def test_a_wheel_needs_its_libraries_and_a_small_size(tmp_path: Path) -> None:
+    wheel = tmp_path / "a.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("pario/libpario.so.txt", bytes(7_000_000))
+    assert sorted(find_defects(wheel)) == [
+        "7.00 MB; at most 6 MB",
+        "pario/_native: missing",
+        "pario/libpario: missing",
+    ]
+
+
+def test_the_kinds_of_wheels_cover_the_pythons_that_pario_supports() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    lowest = re.search(r'requires-python = ">=3\.(\d+)"', project)
+    stable = re.search(r'wheel.py-api = "cp3(\d+)"', project)
+    assert lowest and stable
+    assert build_wheels.KINDS[0].first == (3, int(lowest[1]))
+    assert build_wheels.KINDS[-1].first == (3, int(stable[1]))
+    for before, after in zip(build_wheels.KINDS, build_wheels.KINDS[1:], strict=False):
+        assert (before.last[0], before.last[1] + 1) == after.first
+
+
+def test_the_promised_glibc_is_the_one_of_the_documentation() -> None:
+    assert f"glibc {GLIBC}" in (ROOT / "docs/install.md").read_text(encoding="utf-8")

@@ -1,0 +1,118 @@
+"""The wheels of `make wheel` in environments with nothing but Python: no compiler, no MPI."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+from tools.interpreters import find_interpreters
+
+from tests.support.commands import run_command
+
+ROOT = Path(__file__).parents[2]
+WHEELS = Path(os.environ.get("PARIO_WHEELS") or ROOT / "dist")
+#: Installing downloads numpy, rich and jinja2.
+_SECONDS_TO_INSTALL = 900.0
+_TOOLS = ("sh", "env", "true", "dd", "cat", "uname")
+pytestmark = pytest.mark.exhaustive
+
+
+def need_wheel(tag: str, processor: str = "x86_64") -> Path:
+    """The wheel of an ABI, or skips the test."""
+    found = sorted(WHEELS.glob(f"pario-*-{tag}-manylinux_*_{processor}.whl"))
+    return found[-1] if found else pytest.skip(f"no wheel {tag} in {WHEELS}: make wheel")
+
+
+class Environment:
+    """A virtual environment with a wheel; its programs find no compiler."""
+
+    def __init__(self, folder: Path, interpreter: Path, wheel: Path) -> None:
+        begin = time.monotonic()
+        self.bin = folder / "venv/bin"
+        run_command([interpreter, "-m", "venv", folder / "venv"], status=0)
+        tools = folder / "tools"
+        tools.mkdir()
+        for name in _TOOLS:
+            (tools / name).symlink_to(str(shutil.which(name)))
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PARIO_")}
+        kept.pop("PYTHONPATH", None)
+        self.variables = kept | {"PATH": f"{self.bin}:{tools}"}
+        self.run("pip", "install", "-q", "--only-binary=:all:", wheel, limit=_SECONDS_TO_INSTALL)
+        self.seconds = time.monotonic() - begin
+
+    def run(self, *words: str | Path, limit: float = 300.0, cwd: Path | None = None) -> str:
+        """Runs a program of the environment, which must succeed, and returns its output."""
+        return run_command(
+            [self.bin / str(words[0]), *words[1:]],
+            env=self.variables,
+            status=0,
+            limit=limit,
+            cwd=cwd,
+        ).stdout
+
+
+@pytest.fixture(scope="module", params=[(3, 11), (3, 12), (3, 13), (3, 14)], ids=lambda v: f"{v}")
+def environment(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Environment:
+    major, minor = request.param
+    interpreter = find_interpreters().get(request.param)
+    if interpreter is None:
+        pytest.skip(f"no CPython {major}.{minor} on the PATH or of pyenv")
+    wheel = need_wheel("cp311-cp311" if minor == 11 else "cp312-abi3")
+    return Environment(tmp_path_factory.mktemp("bare"), interpreter, wheel)
+
+
+def test_from_a_wheel_to_the_first_report(
+    environment: Environment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin = time.monotonic()
+    command = ["dd", "if=/dev/zero", "of=out.bin", "bs=512", "count=2000"]
+    environment.run("pario", "run", "-o", "run.pario", "--", *command, cwd=tmp_path)
+    page = tmp_path / "report.html"
+    environment.run("pario", "report", "run.pario", "--html", page, cwd=tmp_path)
+    assert "out.bin" in page.read_text(encoding="utf-8")
+    report = time.monotonic() - begin
+    with capsys.disabled():
+        print(f"\nwheel installed in {environment.seconds:.1f} s, report after {report:.1f} s more")
+
+
+def test_a_command_without_files_runs(environment: Environment, tmp_path: Path) -> None:
+    environment.run("pario", "run", "--", "true", cwd=tmp_path)
+
+
+def test_the_extension_packs_and_reads_records(environment: Environment, tmp_path: Path) -> None:
+    """Uses threads, exceptions and buffers of the extension module."""
+    (tmp_path / "in").mkdir()
+    for number in range(20):
+        (tmp_path / "in" / f"{number}.txt").write_text(f"sample {number}")
+    environment.run("pario", "records", "pack", "in", "-o", "a.prec", cwd=tmp_path)
+    program = (
+        "from pario.records import Dataset, Loader\n"
+        "batches = Loader(Dataset('a.prec'), batch_size=4)\n"
+        "print(min(bytes(sample) for batch in batches for sample in batch))\n"
+        "try: Dataset('absent.prec')\n"
+        "except OSError as error: print(type(error).__name__)\n"
+    )
+    output = environment.run("python", "-c", program, cwd=tmp_path)
+    assert output.split("\n")[:2] == ["b'sample 0'", "FileNotFoundError"]
+
+
+def test_preload_tests_pass_with_the_library_of_the_wheel(tmp_path: Path) -> None:
+    """Exceptions, thread-locals and symbols of the library beside those of the programs."""
+    with zipfile.ZipFile(need_wheel("cp311-cp311")) as wheel:
+        wheel.extract("pario/libpario.so", tmp_path)
+    environment = os.environ | {"PARIO_LIBRARY": str(tmp_path / "pario/libpario.so")}
+    options = ["-q", "-n", "2", "--dist", "loadgroup", "-p", "no:cacheprovider"]
+    command = ["python", "-m", "pytest", *options, "-m", "not system and not exhaustive"]
+    run_command(
+        [*command, "tests/preload", "tests/streams"],
+        env=environment,
+        cwd=ROOT,
+        status=0,
+        limit=1800.0,
+    )
