@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ COUNT, VALUES = 320, 5
 CODE = read_code("training.md")
 LOADER, DATA_LOADER = "The loader", "PyTorch's DataLoader"
 ARRAYS, REPORT = "Keras, TensorFlow, JAX", "Waiting times of a program"
+MEMORY = "Memory for a larger batch"
 
 
 @pytest.fixture
@@ -46,6 +49,7 @@ def test_all_code_of_the_page_is_run() -> None:
         REPORT: 1,  # no code
         DATA_LOADER: 1,
         ARRAYS: 4,
+        MEMORY: 2,  # the second is output
     }
 
 
@@ -71,6 +75,25 @@ def test_a_data_loader(place: Path) -> None:
     )
     done = run_command([sys.executable, "-W", "ignore", "train.py"], cwd=place, status=0)
     assert done.stdout == f"2 {COUNT // 2 - 100} {Batch.__name__}\n"
+
+
+@pytest.mark.system
+def test_each_layer_is_computed_again() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    importlib.import_module("torch.utils.checkpoint")
+    layers = [torch.nn.Linear(3, 3) for _ in range(2)]
+    calls = []
+    for layer in layers:
+        layer.register_forward_pre_hook(lambda *_: calls.append(1))
+    names = {
+        "torch": torch,
+        "self": SimpleNamespace(hidden=layers),
+        "values": torch.ones(1, 3, requires_grad=True),
+    }
+    exec(CODE[MEMORY][0], names)
+    names["values"].sum().backward()
+    assert len(calls) == 4
+    assert all(layer.weight.grad is not None for layer in layers)
 
 
 @pytest.mark.exhaustive

@@ -64,8 +64,9 @@ TEST(RunAheadParts, AreThoseOutsideOfOtherExtents) {
 
 TEST(RunAhead, MeetingsBecomeRare) {
   const Directory directory;
-  with_file(kFour, fresh(directory / "nodes"), [](SharedFile& file, comm::Comm&) {
-    for (int call = 0; call < 5; ++call) EXPECT_OK(write_at(file, 0, 'a'));
+  with_file(kFour, fresh(directory / "nodes"), [](SharedFile& file, comm::Comm& ranks) {
+    const auto offset = static_cast<std::uint64_t>(ranks.rank()) * kPiece;
+    for (int call = 0; call < 5; ++call) EXPECT_OK(write_at(file, offset, 'a'));
     EXPECT_EQ(file.statistics().ran_ahead, 0u) << "ranks of several nodes";
   });
   with_file(kTwo, fresh(directory / "node"), [](SharedFile& file, comm::Comm& ranks) {
