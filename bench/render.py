@@ -245,7 +245,8 @@ def _diagnosis(results: Path) -> list[str]:
         return []
     with files[-1].open(newline="", encoding="utf-8") as text:
         rows = list(csv.DictReader(text))
-    lines = ["| diagnoses | bad programs named right | repaired programs called healthy |"]
+    rows = [row for row in rows if row["run"] == rows[-1]["run"]]
+    lines = ["| diagnoses | programs named right | healthy programs called healthy |"]
     lines.append("|---|--:|--:|")
     for tool in dict.fromkeys(row["tool"] for row in rows):
         right = _part(row["right"] for row in rows if (row["tool"], row["way"]) == (tool, "bad"))
