@@ -324,7 +324,10 @@ def main() -> None:
     launchers = [folder / "mpiexec" for folder in folders]
     with (
         Recorder(
-            "mpiio", arguments, directories=arguments.directory, launchers=launchers
+            "calls" if arguments.map else "mpiio",
+            arguments,
+            directories=arguments.directory,
+            launchers=launchers,
         ) as recorder,
         tempfile.TemporaryDirectory() as folder,
     ):

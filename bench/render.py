@@ -67,6 +67,14 @@ AREAS = (
          "All ranks on one node; ROMIO with its best hints. The limit is one process that moves"
          " the same bytes in large pieces; several processes may exceed it.",
          labels={"ROMIO, MPICH 5, hints": "ROMIO"}),
+    Area("calls", "calls", "Collective calls", ("pattern", "operation"), "seconds",
+         "pario, MPICH 5",
+         ("ROMIO, MPICH 5, hints", "ROMIO, MPICH 5", "ROMIO, MPICH 5, no buffers"),
+         "limit_seconds",
+         "One contiguous piece for each rank and call (calls), or the pieces of the ranks in turn"
+         " (turns), 2 ranks. The limit is one process that moves the same bytes in large pieces.",
+         labels={"ROMIO, MPICH 5, hints": "ROMIO, hints", "ROMIO, MPICH 5": "ROMIO",
+                 "ROMIO, MPICH 5, no buffers": "ROMIO without buffers"}),
     Area("checkpoint", "checkpoint", "Checkpoints", ("operation", "form", "bytes"), "seconds",
          "files=1", ("h5py",), "raw",
          "The limit is one raw file for each rank. Checksums of pario are on."),
