@@ -28,6 +28,11 @@ def lower_bounds() -> list[tuple[str, str]]:
     return [(match[1], match[2]) for match in found if match]
 
 
+#: Instructions of a Dockerfile, and sections of a definition for Apptainer.
+INSTRUCTIONS = {"ARG", "COPY", "ENTRYPOINT", "ENV", "FROM", "RUN", "WORKDIR"}
+SECTIONS = {"%files", "%post", "%runscript", "%test", "%environment", "%labels"}
+
+
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
 def test_a_recipe_that_was_never_built_says_untested(recipe: Path) -> None:
     """A recipe that was built says by which version, here and in its first line."""
@@ -70,6 +75,13 @@ def test_the_module_file_in_lua_has_its_syntax() -> None:
     if compiler is None:
         pytest.skip("luac is not installed")
     subprocess.run([compiler, "-p", FOLDER / "modules/pario.lua"], check=True)
+
+
+def test_containers_have_known_instructions() -> None:
+    lines = [line for line in read("containers/Dockerfile").splitlines() if line[:1] not in "# "]
+    assert {line.split()[0] for line in lines} <= INSTRUCTIONS
+    lines = [line for line in read("containers/pario.def").splitlines() if line.startswith("%")]
+    assert {line.split()[0] for line in lines} <= SECTIONS
 
 
 def test_module_files_and_citation_name_the_version() -> None:
