@@ -27,6 +27,7 @@ def test_kept_files_break_no_promise(parser: Parser, tmp_path):
     )
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)
 def test_the_first_mutations_break_no_promise(parser: Parser):
     """Known defects show only in the longer campaign, python -m tests.fuzz.python_parsers."""

@@ -19,6 +19,7 @@ from tests.mpi.conftest import MPIS, need
 from tests.support.commands import Command, run_command, start_command
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.system
 _FOLLOW = [*PARIO, "report", "logs", "--follow", "--interval", "0.2"]
 _COUNTS = "--fail-above", "100%"
 

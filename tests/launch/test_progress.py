@@ -18,6 +18,7 @@ from tests.mpi.conftest import MPIS, Mpi, need
 from tests.support.commands import run_command, start_command
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.system
 _HANGS = 1.0  # seconds after which a call counts as hanging
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -164,13 +165,13 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library
 
 
-def _pythons() -> list[str]:
+def _pythons() -> list[Any]:
     found = [sys.executable]
     for name in ("python3.11", "python3.12", "python3.13", "python3.14"):
         path = shutil.which(name)
         if path and subprocess.run([path, "-c", ""], capture_output=True).returncode == 0:
             found.append(path)
-    return found
+    return [found[0], *(pytest.param(path, marks=pytest.mark.system) for path in found[1:])]
 
 
 @pytest.mark.parametrize("python", _pythons())

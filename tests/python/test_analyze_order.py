@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -123,6 +124,7 @@ def order_of_all(steps: list[Step]) -> list[set[int]]:
     return before
 
 
+@pytest.mark.system
 @settings(max_examples=300, deadline=None)
 @given(programs())
 def test_the_bytes_are_those_of_comparing_all_pairs(steps: list[Step]) -> None:

@@ -124,6 +124,7 @@ def test_any_job_is_analysed_within_its_bounds(job: Job) -> None:
     json.dumps(dataclasses.asdict(analysis), allow_nan=False)
 
 
+@pytest.mark.system
 def test_large_job_takes_seconds() -> None:
     """A thousand ranks and ten thousand files; the limit is loose, so that it fails for loops over
     rows and not on slow machines."""

@@ -186,6 +186,7 @@ def test_an_analysis_that_saw_no_call_is_no_statement(environment: Path, tmp_pat
     assert (found.first, found.sentence) == ("none", "dfanalyzer saw no call")
 
 
+@pytest.mark.system  # waits for the limit of a program
 def test_a_peer_that_waits_forever_is_started_again(
     environment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

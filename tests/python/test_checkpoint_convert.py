@@ -71,6 +71,7 @@ def test_a_file_of_both_formats_is_read_as_a_checkpoint(tmp_path: Path) -> None:
     assert list(checkpoint.read_safetensors(shard)) == ["w", "b"]
 
 
+@pytest.mark.system
 @pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
 def test_checkpoints_of_pytorch_are_converted_in_both_directions(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")

@@ -22,7 +22,10 @@ from torch.distributed.checkpoint.default_planner import DefaultSavePlanner  # n
 
 from pario.checkpoint.dcp import Reader, Writer  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.filterwarnings("ignore:torch.distributed is disabled"),
+]
 BASE = torch.arange(24.0).reshape(4, 6)
 TENSORS = {
     "contiguous": BASE,

@@ -52,6 +52,7 @@ def places_of(path):
     return [at for begin, length in (table, *extents) for at in range(begin, begin + length, 211)]
 
 
+@pytest.mark.system
 def test_damage_of_any_part_of_the_metadata_is_an_error_before_hdf5_reads_it(saved, monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("HDF5 reads the file")

@@ -38,6 +38,7 @@ def fix_small_writes(place: Path, *options: str, end: str = "") -> subprocess.Co
     return fix(place, sys.executable, "-c", SMALL_WRITES + end, options=options)
 
 
+@pytest.mark.system
 def test_the_program_runs_again_with_the_settings_and_both_runs_are_compared(
     tmp_path: Path,
 ) -> None:

@@ -17,7 +17,11 @@ from pario import progress
 from pario.cli import main
 from tests.python.darshanlog import posix_record
 from tests.python.plog import ProcessLog
-from tests.python.support.surveys import add_darshan_library, write_log
+from tests.python.support.surveys import (  # noqa: F401
+    add_darshan_library,
+    surveys_of_one_process,
+    write_log,
+)
 from tests.support.commands import Command, run_command
 from tests.support.waiting import wait_until
 

@@ -94,6 +94,7 @@ def test_the_page_needs_nothing_from_elsewhere(name: str) -> None:
     assert list(tree.iter("link")) == []
 
 
+@pytest.mark.system
 def test_the_page_stays_small() -> None:
     sizes = {name: len(page(name).encode()) for name in (*MAKERS, *SURVEYS)}
     print(sizes)
@@ -150,6 +151,7 @@ def test_nothing_of_a_survey_becomes_markup() -> None:
         assert visible in text
 
 
+@pytest.mark.system
 def test_the_page_of_a_survey_has_the_first_runs_and_all_totals() -> None:
     tree = tree_of("many runs")
     rows = {

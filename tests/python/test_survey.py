@@ -24,7 +24,14 @@ from pario.see.tables import ReadError, read
 from pario.see.tables.darshan.identity import LONGEST_PAUSE
 from pario.see.tables.search import find_logs
 from tests.python.plog import ProcessLog
-from tests.python.support.surveys import NOON, add_darshan_library, hostile, many, write_log
+from tests.python.support.surveys import (  # noqa: F401
+    NOON,
+    add_darshan_library,
+    hostile,
+    many,
+    surveys_of_one_process,
+    write_log,
+)
 
 
 def look(*places: Path | str, **selection: object) -> Survey:
@@ -324,7 +331,7 @@ def page_lines(found: Survey, width: int, everything: bool = False) -> list[str]
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
-    lines = page_lines(many(2000), width, everything=True)
+    lines = page_lines(many(200), width, everything=True)
     assert [line for line in lines if len(line) > width] == []
 
 

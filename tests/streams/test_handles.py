@@ -91,14 +91,20 @@ def calls(start: Start, streams: str, *command: object) -> dict[str, int]:
     return counts
 
 
+def count_untimed(counts: dict[str, int]) -> int:
+    """Counts all system calls but statx: pario looks up each name ten times a second, however
+    slow the machine is."""
+    return sum(counts.values()) - counts.get("statx", 0)
+
+
 @pytest.mark.parametrize(("how", "lines"), [("nothing", 0), ("append", 5), ("stdio", 5)])
 def test_reopening_a_kept_file_makes_no_system_call(
     start: Start, build: Build, how: str, lines: int
 ) -> None:
     few, many = (calls(start, HANDLES, build("reopen.c"), how, times) for times in (10, 1010))
     more = {name: many[name] - few.get(name, 0) for name in many if re.fullmatch(COME_AND_GO, name)}
-    # Each opening and closing would be two calls; pario looks up a name ten times a second.
-    every = sum(many.values()) - sum(few.values())
+    # Each opening and closing would be two calls.
+    every = count_untimed(many) - count_untimed(few)
     # A line is one call; another one asks the kernel for changes of the name.
     assert every < 1000 * (2 if lines else 1) + 300, {n: many[n] - few.get(n, 0) for n in many}
     assert sum(more.values()) < 1000, more
@@ -113,7 +119,7 @@ def test_a_loop_over_a_hundred_files_makes_fewer_calls_than_without_pario(
     plain, kept = (
         calls(start, streams, build("reopen.c"), "many", 100) for streams in ("", HANDLES)
     )
-    assert sum(kept.values()) < 0.8 * sum(plain.values()), (plain, kept)
+    assert count_untimed(kept) < 0.8 * count_untimed(plain), (plain, kept)
 
 
 @pytest.mark.parametrize("how", ["append", "stdio"])

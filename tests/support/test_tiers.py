@@ -4,7 +4,7 @@ from itertools import combinations, product
 
 import pytest
 
-from tests.support.tiers import select_each_value, select_pairwise
+from tests.support.tiers import may_select, read_tiers, select_each_value, select_pairwise
 
 
 def rows_of(*counts: int) -> list[tuple[tuple[str, int], ...]]:
@@ -76,3 +76,46 @@ def test_a_matrix_of_three_parameters_is_thinned(
     arguments = ("-p", "tests.support.tiers", "-m", "not exhaustive", "-q", "--collect-only")
     collected = pytester.runpytest(*arguments).outlines
     assert least <= sum("::test_all[" in line for line in collected) <= most
+
+
+@pytest.mark.parametrize(
+    ("expression", "tiers", "answer"),
+    [
+        ("not system and not exhaustive", {"system"}, False),
+        ("not system and not exhaustive", {"exhaustive"}, False),
+        ("system and not exhaustive", {"system"}, True),
+        ("system and not exhaustive", {"exhaustive"}, False),
+        ("exhaustive", {"system"}, True),
+        ("browser", {"system"}, True),
+        ("not mpi", {"system"}, True),
+        ("mpi and not system", {"system"}, False),
+    ],
+)
+def test_a_module_is_imported_only_if_a_test_may_be_selected(
+    expression: str, tiers: set[str], answer: bool
+) -> None:
+    assert may_select(expression, tiers) == answer
+
+
+@pytest.mark.parametrize(
+    ("mark", "tiers"),
+    [
+        ("pytestmark = pytest.mark.system\n", {"system"}),
+        ("pytestmark = [\n    pytest.mark.mpi,\n    pytest.mark.exhaustive,\n]\n", {"exhaustive"}),
+        ("pytestmark = pytest.mark.mpi\nother = pytest.mark.system\n", set()),
+        ("@pytest.mark.system\ndef test(): pass\n", set()),
+    ],
+)
+def test_the_tier_of_a_module_is_read_from_its_source(mark: str, tiers: set[str]) -> None:
+    assert read_tiers(f"import pytest\n\n{mark}\n") == tiers
+
+
+def test_a_module_of_another_tier_is_not_imported(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        "import pytest\npytestmark = pytest.mark.system\nraise SystemError\ndef test_one(): pass"
+    )
+    arguments = ("-p", "tests.support.tiers", "-q", "--collect-only")
+    assert (
+        pytester.runpytest(*arguments, "-m", "not system").ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    )
+    assert pytester.runpytest(*arguments, "-m", "system").ret == pytest.ExitCode.INTERRUPTED

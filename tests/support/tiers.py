@@ -7,16 +7,20 @@ Parameters multiply (MPI x ranks x nodes x option), and CI runs a selection of t
 of quick tests each pair of values of two parameters, of system tests each value of each parameter.
 All other combinations are exhaustive. Tests of ``tests/python`` are exempt: their parameters are
 cheap.
+
+A module whose ``pytestmark`` puts it into a tier that ``-m`` leaves out is not imported.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.mark.expression import Expression
 
 #: One value of one parameter: its name, and a number that no other value of the parameter has.
 Value = tuple[str, int]
@@ -37,6 +41,40 @@ _GROUPS = {
     "four_hosts": "hosts",
     "browser": "browser",
 }
+
+
+_MARKS_OF_MODULE = re.compile(r"^pytestmark = (\[.*?^\]|[^\n]*)", re.MULTILINE | re.DOTALL)
+_MARK = re.compile(r"pytest\.mark\.(\w+)")
+_TIERS = frozenset({"system", "exhaustive"})
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves out modules none of whose tests ``-m`` can select: their imports take seconds."""
+    expression = config.option.markexpr
+    if not expression or collection_path.suffix != ".py" or not collection_path.is_file():
+        return None
+    tiers = read_tiers(collection_path.read_text(encoding="utf-8"))
+    return None if not tiers or may_select(expression, tiers) else True
+
+
+def may_select(expression: str, tiers: Collection[str]) -> bool:
+    """True if an expression of ``-m`` may select a test of a module whose tests have these tiers,
+    and perhaps other marks."""
+    compiled = Expression.compile(expression)
+
+    def evaluate(own: Collection[str], others: bool) -> bool:
+        def matches(name: str, /, **_: object) -> bool:
+            return name in own if name in _TIERS else others
+
+        return compiled.evaluate(matches)
+
+    return any(evaluate(own, others) for own in (tiers, _TIERS) for others in (False, True))
+
+
+def read_tiers(source: str) -> set[str]:
+    """Returns the tiers in ``pytestmark`` of a module's source."""
+    found = _MARKS_OF_MODULE.search(source)
+    return set(_MARK.findall(found[1])) & _TIERS if found else set()
 
 
 @pytest.hookimpl(tryfirst=True)

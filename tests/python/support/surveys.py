@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from pario.see.analyze.survey import Cause, RunRow, Survey, summarize
+from pario.see.survey.tasks import Answer, Task, perform
 from tests.python.darshanlog import DarshanLog, posix_record
 
 #: Indices in Darshan's tables of POSIX counters and times.
@@ -13,6 +17,31 @@ _OPENS, _WRITES, _BYTES_WRITTEN, _CONSECUTIVE, _SIZE_0_100 = 0, 4, 15, 19, 39
 _OPEN_START, _WRITE_START, _WRITE_END, _WRITE_TIME = 0, 2, 6, 9
 NOON = 1_700_000_000 - 1_700_000_000 % 86400 + 43200
 _DAY = 86400
+
+
+class InProcessPool:
+    """A pool that performs the tasks in this process, which saves the start of another one."""
+
+    def __init__(self, size: int) -> None:
+        del size
+
+    def __enter__(self) -> InProcessPool:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        del error
+
+    def perform(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Answer]]:
+        """Yields tasks with their answers."""
+        for task in tasks:
+            yield task, perform(task)
+
+
+@pytest.fixture(autouse=True)
+def surveys_of_one_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Surveys in the process of the test, except in tests of real systems. Import it to use it."""
+    if not request.node.get_closest_marker("system"):
+        monkeypatch.setattr("pario.see.survey.Pool", InProcessPool)
 
 
 def write_log(

@@ -5,13 +5,15 @@ PyDarshan's own loops cost 19 us and 0.7 KB per DXT segment; here a record's seg
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -84,12 +86,30 @@ class Stripes:
 
 def _backend() -> Any:
     try:
-        from darshan.backend import cffi_backend
+        with _imported_later("pandas"):  # two thirds of the time of this import; not needed here
+            from darshan.backend import cffi_backend
     except ImportError as error:
         raise ParioError(
             f"reading Darshan logs needs the package darshan ({error}): pip install darshan"
         ) from error
     return cffi_backend
+
+
+@contextmanager
+def _imported_later(name: str) -> Iterator[None]:
+    """Modules that import ``name`` during the block get a module that imports it at its first
+    use. importlib.util.LazyLoader imports at once, when an import statement reads its attributes.
+    """
+    later = ModuleType(name)
+    later.__getattr__ = lambda attribute: getattr(  # type: ignore[method-assign]
+        importlib.import_module(name), attribute
+    )
+    is_new = sys.modules.setdefault(name, later) is later
+    try:
+        yield
+    finally:
+        if is_new:
+            del sys.modules[name]
 
 
 @contextmanager
