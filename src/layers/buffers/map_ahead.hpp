@@ -1,5 +1,7 @@
 // Read-ahead for mapped files (hint `map_ahead`): threads read a file in parts into the kernel's
-// page cache, in one process of the node at a time.
+// page cache, where the program faults or else in order, each part once per node. They read by
+// their own descriptor and never touch the mapping, so that a truncated file raises no SIGBUS in
+// them. The bound of the bytes is MapAllowance.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +15,8 @@ namespace pario::buffers::map_ahead {
 void start(const void* address, base::Extent range, int descriptor, std::uint64_t readers);
 /// Stops reading for the mapping at `address`, which is unmapped.
 void stop(const void* address);
+/// Stops all reading at the end of the process, and removes the flags if no other process has them.
+void end();
 /// Resets the state in the child of a fork, where the threads do not exist.
 void reset_in_child();
 

@@ -65,11 +65,19 @@ bool NodeMemory::try_open(std::uint64_t bytes) {
 
 void NodeMemory::close() {
   if (!is_open()) return;
-  // Of two processes that close at the same time, one sees that it is the last.
-  set_lock(descriptor_, F_UNLCK, 0);
-  if (set_lock(descriptor_, F_WRLCK, 0) >= 0) base::system_call(SYS_unlinkat, AT_FDCWD, path_, 0);
+  remove_name_if_alone();
   reset_in_child();
 }
+
+void NodeMemory::remove_name_if_alone() const {
+  if (!is_open()) return;
+  // Of two processes that close at the same time, one sees that it is the last.
+  set_lock(descriptor_, F_UNLCK, 0);
+  if (lock_alone()) base::system_call(SYS_unlinkat, AT_FDCWD, path_, 0);
+}
+
+bool NodeMemory::lock_alone() const { return set_lock(descriptor_, F_WRLCK, 0) >= 0; }
+void NodeMemory::share() const { set_lock(descriptor_, F_RDLCK, 0); }
 
 void NodeMemory::reset_in_child() {
   if (!is_open()) return;

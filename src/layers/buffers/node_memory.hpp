@@ -20,6 +20,16 @@ class NodeMemory {
   bool open(std::string_view use, const struct stat& file, std::uint64_t bytes);
   /// Removes the memory if no other process has it open.
   void close();
+  /// Removes the name of the memory if no other process has it open; this process keeps the pages.
+  void remove_name_if_alone() const;
+  /// True if no other process has the memory open; others wait while `f` runs.
+  template <class F>
+  bool run_if_alone(F f) const {
+    if (!lock_alone()) return false;
+    f();
+    share();
+    return true;
+  }
   /// Detaches from the parent's memory in the child of a fork; that memory stays.
   void reset_in_child();
 
@@ -34,6 +44,8 @@ class NodeMemory {
 
  private:
   bool try_open(std::uint64_t bytes);
+  bool lock_alone() const;
+  void share() const;
 
   int descriptor_ = -1;
   std::byte* data_ = nullptr;

@@ -64,6 +64,7 @@ void end_buffering() {
     file.print_figures();
   });
   node_copies::close_all();
+  map_ahead::end();
 }
 
 }  // namespace pario::buffers

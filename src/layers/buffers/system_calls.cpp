@@ -38,10 +38,22 @@ long call_sync_file_range(int descriptor, std::uint64_t offset, std::uint64_t by
   return base::system_call(SYS_sync_file_range, descriptor, offset, bytes, SYNC_FILE_RANGE_WRITE);
 }
 
+long call_fadvise(int descriptor, std::uint64_t offset, std::uint64_t bytes) {
+  return base::system_call(SYS_fadvise64, descriptor, offset, bytes, POSIX_FADV_WILLNEED);
+}
+
+bool is_byte_cached(int descriptor, std::uint64_t offset) {
+  char byte = 0;
+  const iovec piece{&byte, 1};
+  return base::system_call(SYS_preadv2, descriptor, &piece, 1, offset, offset >> 32, RWF_NOWAIT) ==
+         1;
+}
+
 }  // namespace
 
-SystemCalls system_calls{call_pwritev,    call_write,   call_preadv,         call_lseek,
-                         base::status_of, call_fstatfs, call_sync_file_range};
+SystemCalls system_calls{call_pwritev,         call_write,      call_preadv,
+                         call_lseek,           base::status_of, call_fstatfs,
+                         call_sync_file_range, call_fadvise,    is_byte_cached};
 
 void sleep_ns(long nanoseconds) {
   const timespec pause{0, nanoseconds};

@@ -26,6 +26,10 @@ struct SystemCalls {
   layout::Kind (*file_system)(int descriptor);
   /// Starts to store dirty pages of the kernel's cache in a range.
   long (*start_writeback)(int descriptor, std::uint64_t offset, std::uint64_t bytes);
+  /// Starts to read a range into the kernel's cache.
+  long (*start_reading)(int descriptor, std::uint64_t offset, std::uint64_t bytes);
+  /// True if the byte is in the kernel's cache; false also if the file system cannot tell.
+  bool (*is_cached)(int descriptor, std::uint64_t offset);
 };
 extern SystemCalls system_calls;
 
