@@ -1,9 +1,6 @@
 // Forwards and records one call.
 #include <algorithm>
-#include <atomic>
-#include <utility>
 
-#include "core/base/base.hpp"
 #include "observe/hdf5/dataset.hpp"
 
 namespace pario::hdf5 {
@@ -14,101 +11,26 @@ constexpr Word kDefaultList = 0;           // H5P_DEFAULT
 constexpr int kCollective = 1;             // H5FD_MPIO_COLLECTIVE
 constexpr std::size_t kMostDatasets = 64;  // of a call on several datasets
 
-template <std::size_t>
-using WordAt = Word;
-
-/// Calls a function with words. Those beyond its parameters are harmless: the caller owns their
-/// stack slots, and unused argument registers are scratch.
-template <std::size_t... I>
-Word call_with(void* function, const Word* words, std::index_sequence<I...>) {
-  return reinterpret_cast<Word (*)(WordAt<I>...)>(function)(words[I]...);
-}
-
-Word forward(void* function, const Word* words) {
-  return call_with(function, words, std::make_index_sequence<kMostArguments>());
-}
-
-Word fail_without_hdf5(const Function& function) {
-  static constinit std::atomic<bool> reported{false};
-  if (!reported.exchange(true)) {
-    base::Text<256> text;
-    text.add(function.name).add(" was called, but no loaded library has it; it returned an error");
-    trace::message(text.view());
-  }
-  return kFailed;
-}
+using datasets::count;
+using datasets::show_on;
 
 /// A call of the program, from its arguments to its row in the log.
-struct Call {
+struct Call : datasets::Call {
   Library& library;
   const Function& function;
-  trace::FunctionId number;
-  void* real;
-  const Word* words;
-  const trace::LibraryCall& inside;
-  trace::Op op = function.op;
-  std::uint64_t start = 0, end = 0;
-  Word result = 0;
-  trace::InnerCalls inner = {};
 
-  Word operator[](int index) const { return words[index]; }
   bool returns_object() const { return function.role <= Role::open_object; }
-  bool has_failed() const {
-    return returns_object() ? static_cast<std::int64_t>(result) < 0 : static_cast<int>(result) < 0;
-  }
-  /// Calls HDF5; the log shows `shown` meanwhile.
   void run(trace::CallStart shown = {}) {
-    shown.function = number;
-    start = trace::ticks();
-    const trace::InProgress in_progress(shown, start);
-    result = forward(real, words);
-    end = trace::ticks();
-    inner = inside.inner();
+    datasets::Call::run(shown);
+    failed =
+        returns_object() ? static_cast<std::int64_t>(result) < 0 : static_cast<int>(result) < 0;
   }
 };
-
-/// The result of a call for its row.
-struct Outcome {
-  std::uint64_t bytes = 0, chunks = 0;
-  bool is_collective = false;
-  std::uint64_t datasets = 1;  ///< of the call, each of which has an equal part of its time
-};
-
-/// Counts the call in a row; null: only in the row of the function.
-void count(const Call& call, trace::Record* record, const Outcome& outcome = {}) {
-  const trace::Guard guard;
-  if (!guard.outermost()) return;
-  trace::Call entry{.function = call.number,
-                    .op = call.op,
-                    .start = call.start,
-                    .end = call.start + (call.end - call.start) / outcome.datasets};
-  entry.asked = outcome.bytes;
-  entry.result = call.has_failed() ? -1 : static_cast<std::int64_t>(outcome.bytes);
-  if (outcome.is_collective) entry.flags = trace::kCollective;
-  if (record == nullptr) return trace::count_call(entry, trace::kNoFile, 0);
-  trace::count(record, entry);
-  trace::InnerCalls inner = call.inner;
-  for (auto* part :
-       {&inner.ticks, &inner.reads, &inner.bytes_read, &inner.writes, &inner.bytes_written})
-    *part /= outcome.datasets;
-  trace::add_inner(record, entry.op, inner);
-  if (outcome.chunks != 0)
-    trace::add(
-        record,
-        entry.op == trace::Op::read ? &trace::Record::chunks_read : &trace::Record::chunks_written,
-        outcome.chunks);
-}
-
-trace::CallStart show_on(const Object& object) {
-  if (object.record == nullptr) return {};
-  return {.file = trace::index_of(object.record)};
-}
 
 void open_file(Call& call) {
   const auto* name = reinterpret_cast<const char*>(call[0]);
   call.run({.path = name != nullptr ? name : ""});
-  if (call.has_failed())
-    return count(call, name != nullptr ? objects::record_of_file(name) : nullptr);
+  if (call.failed) return count(call, name != nullptr ? objects::record_of_file(name) : nullptr);
   count(call, objects::enter_file(call.library, call.result).record);
 }
 
@@ -117,7 +39,7 @@ void open_object(Call& call) {
   const auto* name =
       role == Role::create_unnamed ? nullptr : reinterpret_cast<const char*>(call[1]);
   call.run(show_on(objects::find_known(call.library, call[0])));
-  if (call.has_failed()) return count(call, objects::find_known(call.library, call[0]).record);
+  if (call.failed) return count(call, objects::find_known(call.library, call[0]).record);
   const Object object =
       objects::enter(call.library, call.result, call[0], name, role == Role::create_object);
   if (object.element == 0) call.op = trace::Op::other;  // a group
@@ -128,7 +50,7 @@ void close(Call& call) {
   const Object object = objects::find_known(call.library, call[0]);
   // Programs release dataspaces, types and other objects by thousands.
   if (object.record == nullptr || call.library.references(call[0]) > 1) {
-    call.result = forward(call.real, call.words);
+    call.forward_unrecorded();
     return;
   }
   call.run(show_on(object));
@@ -138,8 +60,8 @@ void close(Call& call) {
 
 void run_other(Call& call) {
   call.run(show_on(objects::find_known(call.library, call[0])));
-  const Object object = call.has_failed() ? objects::find_known(call.library, call[0])
-                                          : objects::find(call.library, call[0]);
+  const Object object = call.failed ? objects::find_known(call.library, call[0])
+                                    : objects::find(call.library, call[0]);
   count(call, object.record);
 }
 
@@ -152,7 +74,7 @@ bool is_collective(const Library& library, Word list) {
 /// Counts a read or write of one dataset of a call.
 void count_transfer(const Call& call, Word dataset, Word memory, Word file, Word list,
                     std::uint64_t datasets) {
-  if (call.has_failed()) return count(call, objects::find_known(call.library, dataset).record);
+  if (call.failed) return count(call, objects::find_known(call.library, dataset).record);
   const Object object = objects::find(call.library, dataset);
   if (object.record == nullptr) return count(call, nullptr);
   const Selection selection = selection_of(call.library, dataset, object, call.op, memory, file);
@@ -180,7 +102,7 @@ void transfer_chunk(Call& call) {
   const bool writes = call.function.role == Role::write_chunk;
   const Object known = objects::find_known(call.library, call[0]);
   call.run(show_on(known));
-  if (call.has_failed()) return count(call, known.record);
+  if (call.failed) return count(call, known.record);
   const Object object = objects::find(call.library, call[0]);
   std::uint64_t bytes = writes ? call[4] : 0;
   if (!writes && call.library.stored_chunk_size != nullptr)
@@ -211,7 +133,7 @@ void run(Call& call) {
       return transfer_chunk(call);
     case Role::end:
       objects::forget_all();
-      call.result = forward(call.real, call.words);
+      call.forward_unrecorded();
   }
 }
 
@@ -221,11 +143,15 @@ Word dispatch(Id id, const Word* words, Word caller) {
   const Function& function = kFunctions[static_cast<std::size_t>(id)];
   Library& library = Library::of(caller);
   void* const real = library.real(id);
-  if (real == nullptr) return fail_without_hdf5(function);
+  if (real == nullptr) {
+    datasets::report_missing(function.name);
+    return kFailed;
+  }
   const trace::LibraryCall inside;
-  if (!inside.outermost() || !library.is_known() || !trace::on()) return forward(real, words);
+  if (!inside.outermost() || !library.is_known() || !trace::on())
+    return symbols::forward(real, words, function.arguments);
   const auto number = static_cast<trace::FunctionId>(kFirstId + static_cast<std::size_t>(id));
-  Call call{library, function, number, real, words, inside};
+  Call call{{number, function.op, real, words, function.arguments, inside}, library, function};
   run(call);
   return call.result;
 }
@@ -238,7 +164,7 @@ void fill(std::span<trace::FunctionInfo, trace::kMaxFunctions> table) {
 
 void after_fork() {
   objects::renew_records();
-  forget_notes();
+  datasets::forget_notes();
 }
 
 }  // namespace pario::hdf5

@@ -1,7 +1,6 @@
 #include "observe/hdf5/dataset.hpp"
 
 #include <algorithm>
-#include <atomic>
 
 #include "core/base/base.hpp"
 
@@ -12,19 +11,6 @@ constexpr int kContiguous = 1, kChunked = 2;  // H5D_layout_t
 constexpr const char* kLayouts[] = {"compact", "contiguous", "chunked", "virtual"};
 constexpr Word kWhole = 0, kBlock = 1;  // H5S_ALL, H5S_BLOCK
 constexpr int kMostFilters = 8;
-constexpr std::uint64_t kNotedBytes = 1 << 20;  // of notes of a process
-
-constinit std::atomic<std::uint64_t> written[4096] = {};  // hashes of notes
-constinit std::atomic<std::uint64_t> noted_bytes{0};
-
-/// Writes a note unless it was written before, within the limits of a process.
-void note_once(std::string_view json) {
-  const std::uint64_t hash = base::xxh64(json) | 1;
-  auto& place = written[hash >> 52];
-  if (place.exchange(hash, std::memory_order_relaxed) == hash) return;
-  if (noted_bytes.fetch_add(json.size(), std::memory_order_relaxed) < kNotedBytes)
-    trace::note(json);
-}
 
 bool is_valid(Word id) { return static_cast<std::int64_t>(id) > 0; }
 
@@ -43,12 +29,6 @@ int extent_of_dataset(const Library& library, Word dataset, Extents& extents) {
   return rank;
 }
 
-void add_extents(base::Json& json, const char* key, const Extents& extents, int rank) {
-  json.key(key).begin_array();
-  for (int i = 0; i < rank; ++i) json.value(extents[i]);
-  json.end_array();
-}
-
 /// Adds layout, chunks and filters.
 void add_creation(const Library& library, Word list, Object& object, base::Json& json) {
   const int layout = library.layout(list);
@@ -56,7 +36,7 @@ void add_creation(const Library& library, Word list, Object& object, base::Json&
     json.member("layout", kLayouts[layout]);
   if (layout == kChunked && object.rank > 0)
     object.is_chunked = library.chunk(list, kMostDimensions, object.chunk) == object.rank;
-  if (object.is_chunked) add_extents(json, "chunk", object.chunk, object.rank);
+  if (object.is_chunked) datasets::add_extents(json, "chunk", object.chunk, object.rank);
   json.key("filters").begin_array();
   const int filters = layout == kContiguous ? 0 : library.filter_count(list);
   for (int i = 0; i < std::min(filters, kMostFilters); ++i) {
@@ -98,16 +78,6 @@ Word selected_space(Word memory, Word file) {
   return memory != kBlock ? memory : kWhole;
 }
 
-/// Counts the chunks between two corners.
-std::uint64_t chunks_between(const Object& object, const Extents& first, const Extents& last) {
-  std::uint64_t chunks = 1;
-  for (int i = 0; i < object.rank; ++i) {
-    const std::uint64_t size = std::max<std::uint64_t>(object.chunk[i], 1);
-    chunks *= last[i] / size - first[i] / size + 1;
-  }
-  return chunks;
-}
-
 /// Sets box and chunks of a selection with points.
 void set_place(const Library& library, Word dataset, const Object& object, Word file,
                Selection& selection) {
@@ -119,21 +89,7 @@ void set_place(const Library& library, Word dataset, const Object& object, Word 
              library.selection_bounds(file, first, last) < 0) {
     return;
   }
-  selection.rank = object.rank;
-  for (int i = 0; i < object.rank; ++i) selection.box[i] = last[i] - first[i] + 1;
-  if (object.is_chunked)
-    selection.chunks = std::min(chunks_between(object, first, last), selection.points);
-}
-
-void note_selection(const Object& object, trace::Op op, const Selection& selection) {
-  if (selection.rank == 0) return;
-  base::Text<512> text;
-  base::Json json(text);
-  json.begin_object().member("note", "selection").member("record", object.record->row);
-  json.member("op", op == trace::Op::read ? "read" : "write");
-  add_extents(json, "box", selection.box, selection.rank);
-  json.end_object();
-  if (text.complete()) note_once(json.view());
+  datasets::set_place(object, first, last, selection);
 }
 
 }  // namespace
@@ -147,7 +103,7 @@ Object describe_dataset(const Library& library, Word id, trace::Record* record, 
   base::Json json(text);
   json.begin_object().member("note", "dataset").member("record", object.record->row);
   json.member("element", object.element);
-  add_extents(json, "shape", shape, object.rank);
+  datasets::add_extents(json, "shape", shape, object.rank);
   if (const Word list = library.creation_list(id); is_valid(list)) {
     add_creation(library, list, object, json);
     library.close_list(list);
@@ -157,7 +113,7 @@ Object describe_dataset(const Library& library, Word id, trace::Record* record, 
     library.close_list(list);
   }
   json.end_object();
-  if (has_note && text.complete()) note_once(json.view());
+  if (has_note && text.complete()) datasets::note_once(json.view());
   return object;
 }
 
@@ -175,15 +131,10 @@ Selection selection_of(const Library& library, Word dataset, const Object& objec
   if (object.rank == 0 || selection.points == 0 || (noted && !object.is_chunked)) return selection;
   set_place(library, dataset, object, file, selection);
   if (!noted) {
-    note_selection(object, op, selection);
+    datasets::note_selection(object, op, selection);
     objects::set_noted(library, dataset, op);
   }
   return selection;
-}
-
-void forget_notes() {
-  for (auto& place : written) place.store(0, std::memory_order_relaxed);
-  noted_bytes.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace pario::hdf5

@@ -4,14 +4,14 @@
 #include <array>
 #include <cstdint>
 
+#include "core/symbols/words.hpp"
 #include "core/trace/trace.hpp"
 #include "observe/hdf5/hdf5.hpp"
 
 namespace pario::hdf5 {
 
 /// An argument or a result: an integer, a pointer or an identifier of HDF5 (64 bits since 1.10).
-using Word = std::uint64_t;
-inline constexpr std::size_t kMostArguments = 7;
+using symbols::Word;
 
 /// The arguments of a function that the tracer reads. Roles of functions that return an object come
 /// first.
@@ -39,17 +39,18 @@ inline constexpr std::size_t kFunctionCount = static_cast<std::size_t>(Id::count
 
 struct Function {
   const char* name;
+  std::uint8_t arguments;
   trace::Op op;
   Role role;
 };
 inline constexpr std::array<Function, kFunctionCount> kFunctions = {{
-#define PARIO_HDF5(name, arguments, op, role) {#name, trace::Op::op, Role::role},
+#define PARIO_HDF5(name, arguments, op, role) {#name, arguments, trace::Op::op, Role::role},
 #include "observe/hdf5/functions.def"
 #undef PARIO_HDF5
 }};
 
-/// Forwards and records a call. `words` has kMostArguments arguments, `caller` is the address to
-/// which the definition returns.
+/// Forwards and records a call. `words` has word_capacity(arguments) words, `caller` is the address
+/// to which the definition returns.
 Word dispatch(Id id, const Word* words, Word caller);
 
 }  // namespace pario::hdf5

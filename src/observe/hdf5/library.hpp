@@ -1,23 +1,19 @@
 // The HDF5 libraries of the process, found by the objects that call them.
 #pragma once
 
-#include <link.h>
-
-#include <atomic>
-
-#include "core/stack/stack.hpp"
+#include "core/symbols/libraries.hpp"
 #include "observe/hdf5/functions.hpp"
 
 namespace pario::hdf5 {
 
 /// An HDF5 library as one loaded object calls it.
-class Library {
+class Library : public symbols::CalledLibrary {
  public:
-  /// Returns the library that the object with the code at `caller` calls; for generated code and
-  /// for callers beyond a limit any HDF5 of the process. Stays valid: the calling object is never
-  /// unloaded.
+  /// Returns the library that the object with the code at `caller` calls; see symbols::Callers.
   static Library& of(Word caller);
 
+  /// Finds the library of a caller; for symbols::Callers.
+  void load(stack::Range code, Word caller);
   /// Returns the function that the caller's reference stands for: that of a tool behind this
   /// library, or of HDF5. Null if there is none.
   void* real(Id id);
@@ -33,16 +29,8 @@ class Library {
 #undef PARIO_USED_IF_PRESENT
 
  private:
-  void load(stack::Range code, Word caller);
   void load_functions();
-  void* find(const char* name, const char* version) const;
-  void* find_any_function() const;
 
-  std::atomic<bool> is_loaded_ = false;
-  stack::Range code_;              // of the caller
-  const link_map* map_ = nullptr;  // of the caller
-  void* scope_ = nullptr;          // handle of the caller
-  void* hdf5_ = nullptr;           // handle of HDF5
   bool is_known_ = false;
   std::atomic<void*> real_[kFunctionCount] = {};
 };

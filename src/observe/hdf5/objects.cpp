@@ -1,7 +1,5 @@
 #include "observe/hdf5/objects.hpp"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <climits>
 
@@ -11,15 +9,11 @@
 namespace pario::hdf5 {
 namespace {
 
+constexpr auto kLayer = trace::Layer::hdf5;
 constexpr int kFile = 1, kDataset = 5;  // H5I_type_t
 constexpr std::size_t kPlaces = 1024;
 
-/// A table of open objects, in which a later object may replace another one.
-struct Place {
-  Word library, id;
-  Object object;
-};
-constinit Place places[kPlaces] = {};
+constinit datasets::Objects open_objects;
 /// The facts of datasets by their rows, so that a dataset that is opened again costs less.
 constinit Object known_datasets[kPlaces] = {};
 /// The paths of open groups.
@@ -34,33 +28,9 @@ constinit std::uint64_t lock = 0;
 std::size_t index_of(const Library& library, Word id) {
   return (id ^ id >> 53 ^ library.identity() >> 6) % kPlaces;
 }
-Place& place_of(const Library& library, Word id) { return places[index_of(library, id)]; }
 Group& group_of(const Library& library, Word id) { return groups[index_of(library, id)]; }
 
 Object& dataset_of(const trace::Record& record) { return known_datasets[record.row % kPlaces]; }
-
-trace::FileFacts facts_of_path(void* path) {
-  return trace::facts_of(static_cast<base::Path*>(path)->c_str());
-}
-
-/// Facts of a file for the row of a dataset: its layout belongs to the row of the file.
-trace::FileFacts facts_without_layout(void* record) {
-  const auto& file = *static_cast<const trace::Record*>(record);
-  return {.kind = file.kind,
-          .device = file.device,
-          .inode = file.inode,
-          .block_size = file.block_size,
-          .size = file.size_at_open,
-          .filesystem = file.filesystem};
-}
-
-/// Returns the row of the dataset FILE:NAME.
-trace::Record* record_of_dataset(trace::Record* file, std::string_view name) {
-  base::Text<2 * PATH_MAX> path;
-  path.add(trace::path_of(file)).add(':').add(name);
-  if (!path.complete()) return file;
-  return trace::find_record(trace::Layer::hdf5, path.view(), facts_without_layout, file);
-}
 
 /// Returns the facts of a dataset with a row of its own, from an earlier opening if they are known.
 Object look_up_dataset(const Library& library, Word id, trace::Record* record, bool is_new) {
@@ -112,18 +82,13 @@ void enter_group(const Library& library, Word id, std::string_view path) {
 }
 
 Object store(const Library& library, Word id, const Object& object) {
-  if (object.record == nullptr) return object;
-  const base::SpinLock guard(lock);
-  place_of(library, id) = {library.identity(), id, object};
-  return object;
+  return open_objects.store(library.identity(), id, object);
 }
 
 }  // namespace
 
 Object objects::find_known(const Library& library, Word id) {
-  const base::SpinLock guard(lock);
-  const Place& place = place_of(library, id);
-  return place.id == id && place.library == library.identity() ? place.object : Object{};
+  return open_objects.find(library.identity(), id);
 }
 
 Object objects::find(const Library& library, Word id) {
@@ -147,20 +112,19 @@ Object objects::enter(const Library& library, Word id, Word location, const char
   }
   if (name == nullptr || !path.complete())
     return store(library, id,
-                 describe_dataset(library, id, record_of_dataset(file, "(unnamed)"), false));
-  trace::Record* const record = record_of_dataset(file, path.view());
+                 describe_dataset(library, id,
+                                  datasets::record_of_dataset(kLayer, file, "(unnamed)"), false));
+  trace::Record* const record = datasets::record_of_dataset(kLayer, file, path.view());
   return store(library, id, look_up_dataset(library, id, record, is_new));
 }
 
 void objects::forget(const Library& library, Word id) {
-  const base::SpinLock guard(lock);
-  Place& place = place_of(library, id);
-  if (place.id == id && place.library == library.identity()) place = {};
+  open_objects.forget(library.identity(), id);
 }
 
 void objects::forget_all() {
+  open_objects.forget_all();
   const base::SpinLock guard(lock);
-  std::ranges::fill(places, Place{});
   std::ranges::fill(groups, Group{});
   std::ranges::fill(known_datasets, Object{});
 }
@@ -168,19 +132,15 @@ void objects::forget_all() {
 void objects::renew_records() {
   lock = 0;  // of a thread that the child does not have
   std::ranges::fill(known_datasets, Object{});
-  for (Place& place : places) place.object.record = trace::renew(place.object.record);
+  open_objects.renew_records();
 }
 
 void objects::set_noted(const Library& library, Word id, trace::Op op) {
-  const base::SpinLock guard(lock);
-  Object& object = place_of(library, id).object;
-  (op == trace::Op::read ? object.has_noted_read : object.has_noted_write) = true;
+  open_objects.set_noted(library.identity(), id, op);
 }
 
 trace::Record* objects::record_of_file(const char* name) {
-  base::Path path(AT_FDCWD, name);
-  if (!path.is_known()) return nullptr;
-  return trace::find_record(trace::Layer::hdf5, path.view(), facts_of_path, &path);
+  return datasets::record_of_file(kLayer, name);
 }
 
 }  // namespace pario::hdf5

@@ -1,24 +1,15 @@
 // The open files and datasets of HDF5, with the facts that recorded calls need.
 #pragma once
 
+#include "observe/datasets/datasets.hpp"
 #include "observe/hdf5/library.hpp"
 
 namespace pario::hdf5 {
 
-/// Dimensions of datasets of which chunks and selections are known; with more, they are not.
-inline constexpr int kMostDimensions = 8;
-
-using Extents = std::uint64_t[kMostDimensions];
-
-/// The facts of an open object. Without record: it is not known.
-struct Object {
-  trace::Record* record = nullptr;  ///< of the dataset, or of the file of another object
-  std::uint64_t element = 0;        ///< bytes of an element in the file; 0: no dataset
-  int rank = 0;                     ///< dimensions; 0: scalar, or more than kMostDimensions
-  bool is_chunked = false;
-  bool has_noted_read = false, has_noted_write = false;  ///< a selection, since it was opened
-  Extents chunk = {};                                    ///< elements of a chunk in each dimension
-};
+using datasets::Extents;
+using datasets::kMostDimensions;
+using datasets::Object;
+using datasets::Selection;
 
 namespace objects {
 

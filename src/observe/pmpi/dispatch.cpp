@@ -1,8 +1,8 @@
 #include <atomic>
 #include <string_view>
-#include <utility>
 
 #include "core/base/base.hpp"
+#include "core/symbols/words.hpp"
 #include "observe/pmpi/invocation.hpp"
 #include "observe/pmpi/weak.hpp"
 #include "parallel/mpiio/mpiio.hpp"
@@ -14,21 +14,6 @@ namespace {
 constexpr Word kErrOther = 16;
 
 std::atomic<bool> stopped{false};
-
-template <std::size_t>
-using WordAt = Word;
-
-/// Calls a function with words. Words beyond its parameters are harmless: the caller owns their
-/// stack slots, and unused argument registers are scratch.
-template <std::size_t... I>
-Word call_with(void* function, const Word* words, std::index_sequence<I...>) {
-  return reinterpret_cast<Word (*)(WordAt<I>...)>(function)(words[I]...);
-}
-
-Word forward(void* function, const Word* words, std::size_t count) {
-  if (count <= 6) return call_with(function, words, std::make_index_sequence<6>());
-  return call_with(function, words, std::make_index_sequence<kMaxArguments>());
-}
 
 /// Reports the first call without an MPI, and returns an error.
 Word fail_without_mpi(Id id) {
@@ -48,7 +33,7 @@ Word fail_without_mpi(Id id) {
 void Invocation::run() {
   start = trace::ticks();
   const trace::InProgress in_progress(shown, start);
-  result = forward(real, arguments, function.args);
+  result = symbols::forward(real, arguments, function.args);
   end = trace::ticks();
 }
 
@@ -77,7 +62,7 @@ struct ForwardedCall {
   void* behind;
 
   const Function& function() const { return kFunctions[static_cast<std::size_t>(id)]; }
-  Word forward_unrecorded() const { return forward(behind, arguments, function().args); }
+  Word forward_unrecorded() const { return symbols::forward(behind, arguments, function().args); }
   Word run() const;
 };
 

@@ -4,12 +4,13 @@
 #include <cstdint>
 
 #include "core/mpi/mpi.hpp"
+#include "core/symbols/words.hpp"
 #include "core/trace/trace.hpp"
 
 namespace pario::pmpi {
 
 using mpi::Word;
-inline constexpr std::size_t kMaxArguments = 14;
+inline constexpr std::size_t kMaxArguments = symbols::kMostWords;
 
 /// The relation of a call to a communicator, and its effect on the tracer's state.
 enum class Role : std::uint8_t {

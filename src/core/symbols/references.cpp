@@ -1,6 +1,6 @@
-#include "observe/hdf5/references.hpp"
+#include "core/symbols/references.hpp"
 
-namespace pario::hdf5 {
+namespace pario::symbols {
 namespace {
 
 /// The tables of the dynamic section that describe references.
@@ -100,4 +100,4 @@ Reference find_reference(const link_map& object, bool (*accepts)(std::string_vie
   return find(object, accepts);
 }
 
-}  // namespace pario::hdf5
+}  // namespace pario::symbols

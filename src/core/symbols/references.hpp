@@ -1,11 +1,11 @@
-// References of a loaded object to functions of HDF5.
+// References of a loaded object to functions of other objects.
 #pragma once
 
 #include <link.h>
 
 #include <string_view>
 
-namespace pario::hdf5 {
+namespace pario::symbols {
 
 /// A reference to a symbol: its name, and the version that the object was linked with (empty:
 /// none).
@@ -18,4 +18,4 @@ struct Reference {
 Reference find_reference(const link_map& object, std::string_view name);
 Reference find_reference(const link_map& object, bool (*accepts)(std::string_view name));
 
-}  // namespace pario::hdf5
+}  // namespace pario::symbols

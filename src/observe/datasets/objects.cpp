@@ -1,0 +1,82 @@
+#include <fcntl.h>
+
+#include <algorithm>
+#include <climits>
+
+#include "observe/datasets/datasets.hpp"
+
+namespace pario::datasets {
+namespace {
+
+trace::FileFacts facts_of_path(void* path) {
+  return trace::facts_of(static_cast<base::Path*>(path)->c_str());
+}
+
+/// Facts of a file for the row of a dataset: its layout belongs to the row of the file.
+trace::FileFacts facts_without_layout(void* record) {
+  const auto& file = *static_cast<const trace::Record*>(record);
+  return {.kind = file.kind,
+          .device = file.device,
+          .inode = file.inode,
+          .block_size = file.block_size,
+          .size = file.size_at_open,
+          .filesystem = file.filesystem};
+}
+
+}  // namespace
+
+trace::Record* record_of_file(trace::Layer layer, const char* name) {
+  base::Path path(AT_FDCWD, name);
+  if (!path.is_known()) return nullptr;
+  return trace::find_record(layer, path.view(), facts_of_path, &path);
+}
+
+trace::Record* record_of_dataset(trace::Layer layer, trace::Record* file, std::string_view name) {
+  base::Text<2 * PATH_MAX> path;
+  path.add(trace::path_of(file)).add(':').add(name);
+  if (!path.complete()) return file;
+  return trace::find_record(layer, path.view(), facts_without_layout, file);
+}
+
+/// Identifiers count up, are addresses, or join two small numbers.
+Objects::Place& Objects::place_of(Word library, Word id) {
+  constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15;
+  return places_[((id + (library >> 6)) * kFactor >> 32) % kPlaces];
+}
+
+Object Objects::find(Word library, Word id) {
+  const base::SpinLock guard(lock_);
+  const Place& place = place_of(library, id);
+  return place.id == id && place.library == library ? place.object : Object{};
+}
+
+Object Objects::store(Word library, Word id, const Object& object) {
+  if (object.record == nullptr) return object;
+  const base::SpinLock guard(lock_);
+  place_of(library, id) = {library, id, object};
+  return object;
+}
+
+void Objects::forget(Word library, Word id) {
+  const base::SpinLock guard(lock_);
+  Place& place = place_of(library, id);
+  if (place.id == id && place.library == library) place = {};
+}
+
+void Objects::forget_all() {
+  const base::SpinLock guard(lock_);
+  places_.fill({});
+}
+
+void Objects::renew_records() {
+  lock_ = 0;  // of a thread that the child does not have
+  for (Place& place : places_) place.object.record = trace::renew(place.object.record);
+}
+
+void Objects::set_noted(Word library, Word id, trace::Op op) {
+  const base::SpinLock guard(lock_);
+  Object& object = place_of(library, id).object;
+  (op == trace::Op::read ? object.has_noted_read : object.has_noted_write) = true;
+}
+
+}  // namespace pario::datasets
