@@ -1,26 +1,37 @@
 #!/bin/sh
-# examples/demo.sh [DIRECTORY]: runs the S3D-like kernel in its slowest way (a separate write for
-# each row of cells) under pario, and shows pario's report. Needs `pario`, `mpicc` and `mpiexec` of
-# one environment on the PATH or in $BIN.
+# examples/demo.sh [DIRECTORY]: sees why an MPI kernel writes slowly (a separate write for each row
+# of cells), then sees, repairs and proves the same of a program that writes a log line by line.
+# Needs `pario` and `python` of one environment on the PATH or in $BIN; without `mpicc`, `mpiexec`
+# and `make` the first part is left out.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 work=${1:-$(mktemp -d "${TMPDIR:-/tmp}/pario-demo.XXXXXX")}
 PATH=${BIN:+$BIN:}$PATH
-for tool in pario mpicc mpiexec make; do
-  if ! command -v $tool >/dev/null; then
-    echo "demo: $tool is not on the PATH; pip install pario mpich (or set BIN to its folder)" >&2
-    exit 1
-  fi
-done
-ranks=$(nproc)
-[ "$ranks" -le 4 ] || ranks=4
-
+missing() { ! command -v "$1" >/dev/null; }
+if missing pario; then
+  echo "demo: pario is not on the PATH; install it, or set BIN to its folder" >&2
+  exit 1
+fi
 mkdir -p "$work"
-make -s -C "$here/s3d" BUILD="$work" MPICC=mpicc
 cd "$work"
-rm -rf demo.pario
-set -- mpiexec -n "$ranks" ./s3d --size 64x64x64 --steps 4 --compute 0.3 --write independent
-echo "\$ pario run -- $*"
-pario run --output demo.pario --html demo.html -- "$@"
+
+if missing mpicc || missing mpiexec || missing make; then
+  echo "skipped: the report of an MPI program (mpicc, mpiexec or make is not on the PATH)"
+else
+  ranks=$(nproc)
+  [ "$ranks" -le 4 ] || ranks=4
+  make -s -C "$here/s3d" BUILD="$work" MPICC=mpicc
+  rm -rf demo.pario
+  set -- mpiexec -n "$ranks" ./s3d --size 64x64x64 --steps 4 --compute 0.3 --write independent
+  printf '\n1. See\n$ pario run -- %s\n' "$*"
+  pario run --output demo.pario --html demo.html -- "$@"
+fi
+
+rm -rf fix.pario log.txt
+cp "$here/tutorials/lines/exercise.py" lines.py
+set -- python lines.py log.txt
+printf '\n2. Fix and prove\n$ pario run --fix --verify log.txt -- %s\n' "$*"
+pario run --fix --verify log.txt --output fix.pario --html fix.html -- "$@"
 echo
-echo "The same report with charts: $work/demo.html"
+[ ! -e demo.html ] || echo "The report with charts: $work/demo.html"
+echo "The comparison with charts: $work/fix.html"
