@@ -16,8 +16,10 @@ from pario.prove.model.published import Table, off, tables
 
 DOCS = Path(__file__).parents[2] / "docs" / "model.md"
 #: Machines with too few published figures to check more rows than there are parameters.
-SCARCE = {"blue-waters", "marenostrum4", "atpesc", "cray-iobuf", "hal"}
+SCARCE = {"blue-waters", "marenostrum4", "atpesc", "cray-iobuf", "hal", "frontier"}
 TABLES = list(tables())
+#: Tables in which several fitted rows share a parameter, and the largest error of these.
+SHARED = {"lattice": 0.04}
 
 
 @pytest.mark.system
@@ -34,7 +36,7 @@ def test_rows_that_parameters_are_fitted_to_are_met(table: Table) -> None:
     machine = load(table.machine)
     # A fitted count is off by up to one half, and the rates fitted with it absorb the difference.
     whole = [machine.values[key] for key in machine.fitted if key in WHOLE]
-    near = 0.5 / min(whole) if whole else 0.01
+    near = 0.5 / min(whole) if whole else SHARED.get(table.name, 0.01)
     assert all(
         abs(off(row.published, table.predict(machine, row))) < near
         for row in table.rows

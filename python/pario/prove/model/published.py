@@ -128,6 +128,29 @@ def _wrf(
     return seconds + cost(machine, Phase(False, (Flow(bytes=read * 1024 * MIB, depth=1),))).seconds
 
 
+def _lattice(
+    machine: Machine, nodes: int, stripes: int, way: str, writes: bool, part: int = 1 << 30
+) -> float:
+    """GB/s of an array of small pieces: collective calls as ROMIO makes them, or independent ones
+    of large pieces, before which or after which the nodes may redistribute the bytes."""
+    ranks = nodes * machine.ranks_per_node
+    total = part * ranks
+    if way == "collective":
+        hints = (
+            ("cb_nodes", str(min(stripes, nodes))),
+            ("romio_cb_read", "enable"),
+            ("romio_cb_write", "enable"),
+        )
+        phase = _parts(job_on(machine, ranks, stripes), writes, part, hints)
+        return total / 1e9 / cost(machine, replace(phase, overlapped=False)).seconds
+    flows = tuple(
+        Flow(node, machine.ranks_per_node, 0, stripes, 1, total // nodes) for node in range(nodes)
+    )
+    moving = cost(machine, Phase(writes, flows)).seconds
+    exchange = total / nodes / machine.values["node_rate"] if way == "redistributed" else 0
+    return total / 1e9 / (moving + exchange)
+
+
 def _serial(machine: Machine, bytes: int, size: int, measure: str = "seconds") -> float:
     """One process that waits for each of its requests."""
     phase = Phase(True, (Flow(bytes=bytes, requests=-(-bytes // size), depth=1),))
@@ -224,6 +247,7 @@ LOADS: dict[str, Callable[..., float]] = {
     "shared_file": _shared_file,
     "one_writer": _one_writer,
     "wrf": _wrf,
+    "lattice": _lattice,
     "serial": _serial,
     "nfs": _nfs,
     "nodes": _nodes,
