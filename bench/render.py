@@ -62,6 +62,11 @@ AREAS = (
     Area("fix", "fix", "pario run --fix", ("program",), "seconds", "fixed",
          ("bad",), "repaired",
          "The limit is the same program repaired by hand.", labels={"bad": "as it is"}),
+    Area("tune", "tune", "pario tune", ("program", "place", "booked"), "seconds", "tuned",
+         ("original",), "best of the sweep",
+         "Five replays in all, for programs on which no rule was developed. The limit is the best"
+         " of all combinations of settings; booked: busy time of a lab's busiest target.",
+         labels={"original": "as it is"}),
     Area("mpiio", "mpiio", "MPI-IO", ("pattern", "operation"), "seconds", "pario, MPICH 5",
          ("ROMIO, MPICH 5, hints", "ROMIO, MPICH 5", "OMPIO, Open MPI 5"), "limit_seconds",
          "All ranks on one node; ROMIO with its best hints. The limit is one process that moves"

@@ -1,20 +1,25 @@
-"""Compares `pario tune` in eight trials with the best setting of a full sweep.
+"""Compares `pario tune` in five replays with the best setting of an exhaustive sweep.
 
-    python bench/tune.py --dir DIRECTORY | --ceph MEGABYTES [--runs 3] [--booked] [program ...]
+    python bench/tune.py --lab | --ceph MEGABYTES | --dir DIRECTORY [--booked] [program ...]
 
-The settings of the sweep, the original and the tuned settings are replayed in turn, for six
-programs on one file system (a lab: docs/lab.md). Prints a table in Markdown, of medians. With
---booked, seconds are the busy time of the busiest target of the lab, which does not depend on
-other work of the machine.
+Ten programs (bench/held_out.py), on which no rule was developed, are recorded on the file system.
+`pario tune` replays each five times in all and never runs it again. The sweep replays each
+combination of settings once; then the run as it is, the tuned settings and the three best of the
+sweep take turns in --runs rounds, and medians count. Prints a table in Markdown.
 
-With --ceph, the file system is a CephFS of four OSDs on this machine (root) whose links carry so
-many megabytes per second each. Its client caches at most 4 MiB of dirty data, so that programs
-wait for the links. The file of wrong_stripes lies on one OSD there.
+--lab creates a lab (docs/lab.md) for the measurement. With --booked, seconds are the busy time of
+its busiest target, which follows from counts of requests and does not depend on other work of the
+machine. --ceph creates a CephFS of four OSDs (root) whose links carry so many megabytes per second
+each; its client caches at most 4 MiB of dirty data, so that programs wait for the links.
+
+Programs with rows in today's file of results are skipped, so that an interrupted measurement
+continues; programs that are named are measured again.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import itertools
 import os
 import re
@@ -22,220 +27,320 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 
+from held_out import INPUTS, PROGRAMS, RANKS  # noqa: E402
 from measuring import make_parser  # noqa: E402
 from places import slow_ceph  # noqa: E402
 from recording import Recorder  # noqa: E402
-from tests.diagnosis import corpus  # noqa: E402
-from tests.diagnosis.corpus import Tracing  # noqa: E402
 
-from pario.cli.tune import line  # noqa: E402
-from pario.fix.stripe.layout import Part, Wanted, set_stripes  # noqa: E402
-from pario.prove.lab.mount import reset, status  # noqa: E402
-from pario.prove.replay import Script, perform, script_of  # noqa: E402
+from pario.prove.lab.mount import Model, down, reset, status, up  # noqa: E402
+from pario.prove.replay import Script, perform  # noqa: E402
+from pario.prove.replay.limits import Limits  # noqa: E402
 from pario.prove.replay.perform import Manner  # noqa: E402
-from pario.prove.tune import tune  # noqa: E402
-from pario.prove.tune.choice import Choice  # noqa: E402
-from pario.prove.tune.search import Measure, measurement  # noqa: E402
+from pario.prove.tune.choice import MPIIO_ON, Choice  # noqa: E402
+from pario.prove.tune.remedies import plan_tuning  # noqa: E402
+from pario.prove.tune.trials import Measurement, Plan, Play, measure, player  # noqa: E402
+from pario.see.analyze import analyze  # noqa: E402
 from pario.see.tables import read  # noqa: E402
 from pario.see.tables.model import Job  # noqa: E402
 
-#: Writes a file of one stripe, the default of new files, where many would be faster.
-WRONG_STRIPES = (
-    "import os; out = os.open('wide.dat', os.O_CREAT | os.O_WRONLY); "
-    "[os.write(out, bytes(1 << 20)) for _ in range(96)]; os.close(out)"
-)
-SIZES, COUNTS, STRIPES = ("64K", "1M", "4M", "16M", "64M"), ("2", "8"), ("1", "2", "4", "8")
-SCALES = {
-    "write_per_value": 0.001,
-    "one_rank": 0.1,
-    "hole_rmw": 0.02,
-    "wrong_stripes": 1,
-    "seek_storm": 0.001,
-    "missing_collectives": 0.005,
-}
+REPLAYS, FINALISTS = 5, 3
 #: Limits of the caches of Ceph's client.
 CLIENT = (
     "client_oc_max_dirty = 4194304\nclient_oc_target_dirty = 2097152\nclient_oc_size = 16777216"
 )
-OSDS, ONE_OBJECT = 4, 256 << 20
-#: Requests cost less and bytes more there than on the lab.
-CEPH_SCALES = {
-    "write_per_value": 0.01,
-    "one_rank": 0.1,
-    "hole_rmw": 0.06,
-    "seek_storm": 0.03,
-    "missing_collectives": 0.02,
-}
+OSDS = 4
+LAUNCHER = Path(sys.executable).with_name("mpiexec")
 HEADER = """\
-| program | original, s | tuned, s | best of sweep, s | best / tuned | trials | settings |
-|---|---|---|---|---|---|---|"""
+| program | original, s | tuned, s | best of sweep, s | best / tuned | replays | tuning, s | \
+gain per minute | settings |
+|---|---|---|---|---|---|---|---|---|"""
+
+#: A factor of a sweep: each option is set for some files, beside no setting.
+Factor = list[Choice]
+
+
+def streams(match: str, sizes: Sequence[str], **more: Sequence[str]) -> Factor:
+    """Returns the options with buffers of these sizes, and each combination of more keys."""
+    return [
+        Choice.of(match, ("streams", "size", size), *(("streams", key, value) for key, value in of))
+        for size in sizes
+        for of in itertools.product(*([(key, value) for value in more[key]] for key in more))
+    ]
+
+
+def mpiio(match: str, **keys: Sequence[str]) -> Factor:
+    """Returns the options with pario's MPI-IO, and each combination of hints."""
+    return [
+        MPIIO_ON.with_(Choice.of(match, *(("mpiio", key, value) for key, value in of)))
+        for of in itertools.product(*([(key, value) for value in keys[key]] for key in keys))
+    ]
+
+
+SIZES = ("64K", "1M", "4M", "16M", "64M")
+
+
+def writes(match: str) -> Factor:
+    return streams(match, SIZES, count=("2", "8"))
+
+
+def reads(match: str) -> Factor:
+    whole = [Choice.of(match, ("streams", "whole", size)) for size in ("16M", "256M")]
+    return whole + streams(match, SIZES[:4], prefetch=("2",))
+
+
+def stripes(match: str) -> Factor:
+    pairs = (("2", "1M"), ("8", "1M"), ("8", "4M"))
+    return [
+        Choice.of(
+            match, ("striping", "striping_factor", count), ("striping", "striping_unit", unit)
+        )
+        for count, unit in pairs
+    ]
+
+
+def independent(match: str) -> Factor:
+    kept = ("0", "1M", "16M", "64M")
+    return mpiio(match, romio_ds_write=("enable", "disable", "automatic"), pario_write_behind=kept)
+
+
+def collective(match: str) -> Factor:
+    return mpiio(
+        match,
+        romio_cb_write=("enable", "disable"),
+        cb_buffer_size=("4M", "16M", "64M"),
+        pario_merge_collectives=("0", "64M"),
+    )
+
+
+STDIO = [
+    Choice.of("*.txt", ("stdio", "mode", "full"), ("stdio", "size", size))
+    for size in ("64K", "1M", "8M")
+]
+SPACES: dict[str, list[Factor]] = {
+    "particles": [writes("*.dat"), stripes("*.dat")],
+    "volume": [writes("*.raw"), stripes("*.raw")],
+    "frames": [writes("*.rgb"), stripes("*.rgb")],
+    "scan": [reads("*.bin")],
+    "lookup": [reads("*.bin")],
+    "restart": [
+        reads("*state.bin")[1:4],
+        streams("*new.bin", ("1M", "8M"), count=("2", "8")),
+        stripes("*new.bin"),
+    ],
+    "stations": [STDIO, stripes("*.txt")],
+    "columns": [independent("*.dat"), stripes("*.dat")],
+    "slabs": [collective("*.dat"), stripes("*.dat")],
+    "halos": [independent("*.dat"), stripes("*.dat")],
+}
 
 
 def list_settings(name: str) -> Iterator[Choice]:
-    """Returns all settings of the sweep of a program."""
-    on = Choice.of("", ("run", "mpiio", "yes"))
-    if name in ("missing_collectives", "hole_rmw"):
-        yield on
-        for sieving, kept in itertools.product(
-            ("enable", "disable", "automatic"), ("0", "1M", "16M", "64M")
-        ):
-            yield on.with_(
-                Choice.of(
-                    "*.dat",
-                    ("mpiio", "romio_ds_write", sieving),
-                    ("mpiio", "pario_write_behind", kept),
-                )
-            )
-        return
-    if name == "wrong_stripes":
-        for count, unit in itertools.product(STRIPES, ("1M", "4M")):
-            yield Choice.of(
-                "*.dat", ("striping", "striping_factor", count), ("striping", "striping_unit", unit)
-            )
-    if name == "seek_storm":
-        yield from (Choice.of("*.records", ("streams", "whole", size)) for size in ("16M", "256M"))
-        yield from (
-            Choice.of("*.records", ("streams", "size", size), ("streams", "prefetch", "2"))
-            for size in SIZES[:4]
-        )
-        return
-    for size, count in itertools.product(SIZES, COUNTS):
-        yield Choice.of("*.dat", ("streams", "size", size), ("streams", "count", count))
+    """Yields all combinations of a program's sweep, each factor also without a setting."""
+    for options in itertools.product(*([Choice(), *factor] for factor in SPACES[name])):
+        made = Choice()
+        for option in options:
+            made = made.with_(option)
+        if made.sections:
+            yield made
 
 
-def trace_program(name: str, built: Path, place: Path, log: Path, scale: float) -> Job:
-    """Runs a program under pario, and reads its log."""
-    library = corpus.library()
-    assert library is not None
-    if name == "wrong_stripes":
-        traced = [sys.executable, "-m", "pario", "run", "--no-report", "-o", str(log)]
-        command = [*traced, "--", sys.executable, "-c", WRONG_STRIPES]
-        subprocess.run(command, cwd=place, check=True)
+def record_program(name: str, place: Path) -> Job:
+    """Runs a program under pario in a directory, and reads its log."""
+    with tempfile.TemporaryDirectory(dir=place) as work, tempfile.TemporaryDirectory() as logs:
+        if name in INPUTS:
+            file, size = INPUTS[name]
+            Path(work, file).write_bytes(os.urandom(size))
+        log = Path(logs, "log")
+        start = [str(LAUNCHER), "-n", str(RANKS[name])] if name in RANKS else []
+        program = [*start, sys.executable, str(Path(__file__).with_name("held_out.py")), name]
+        traced = [sys.executable, "-m", "pario", "run", "--no-report", "-o", str(log), "--"]
+        subprocess.run([*traced, *program], cwd=work, check=True, stdout=sys.stderr)
         return read([log])
-    (program,) = corpus.select([name])
-    corpus.prepare(program, built, place, scale)
-    corpus.run(program, built, place, scale=scale, tracing=Tracing(library, log))
-    return read([log])
 
 
-def measure_busy_time(script: Script, lab: Path, mpiexec: tuple[str, ...]) -> Measure:
-    """Returns a measure of the lab's busiest target, without the files made beforehand."""
+def replay_booked(plan: Plan, mpiexec: Sequence[str]) -> Play:
+    """Returns a replay whose seconds are the busy time of the lab's busiest target, without the
+    files that are made beforehand."""
 
-    def replay(script: Script, choice: Choice) -> float:
-        reset(lab)
-        perform(script, lab, Manner(settings=choice.settings(), mpiexec=mpiexec))
-        return max(int(target["busy_ns"]) for target in status(lab)["targets"]) / 1e9
+    def book(script: Script, choice: Choice) -> float:
+        reset(plan.directory)
+        perform(script, plan.directory, Manner(False, choice.settings(), mpiexec))
+        return max(int(target["busy_ns"]) for target in status(plan.directory)["targets"]) / 1e9
 
-    before = replay(replace(script, seats=[seat[:0] for seat in script.seats]), Choice())
-    return lambda choice: replay(script, choice) - before
+    empty = replace(plan.script, seats=[seat[:0] for seat in plan.script.seats])
+    before = book(empty, Choice())
+    return lambda script, choice, _: book(script, choice) - before
 
 
-def measure_choices(
-    case: dict[str, Any],
-    choices: dict[str, Choice],
-    measure: Measure,
-    runs: int,
-    recorder: Recorder,
-) -> dict[str, float]:
-    """Measures settings in turn; returns medians of seconds."""
-    seconds: dict[str, list[float]] = {way: [] for way in choices}
-    for number in range(1, runs + 1):
-        for way, choice in choices.items():
-            seconds[way].append(measure(choice))
-            settings = re.sub(r"\S*/", "", choice.text())  # without a temporary directory
-            recorder.add(**case, way=way, round=number, seconds=seconds[way][-1], settings=settings)
-    return {way: statistics.median(times) for way, times in seconds.items()}
+def sweep_settings(name: str, replay: Callable[[Choice], float]) -> dict[Choice, float]:
+    """Replays each combination once."""
+    found = {}
+    wanted = list(list_settings(name))
+    for number, choice in enumerate(wanted, start=1):
+        found[choice] = replay(choice)
+        print_progress(f"sweep {number}/{len(wanted)}: {found[choice]:.3f} s {shorten(choice)}")
+    return found
+
+
+def shorten(choice: Choice) -> str:
+    """Returns the settings without a temporary directory."""
+    return re.sub(r"\S*/", "", choice.text()) or "none"
 
 
 def compare_settings(
-    name: str, built: Path, place: Path, arguments: argparse.Namespace, recorder: Recorder
+    name: str, place: Path, arguments: argparse.Namespace, recorder: Recorder
 ) -> str:
-    """Tunes a program and sweeps its settings; returns its row."""
-    scale = (CEPH_SCALES if arguments.ceph else {}).get(name, SCALES[name])
-    with tempfile.TemporaryDirectory(dir=place) as work, tempfile.TemporaryDirectory() as log:
-        job = trace_program(name, built, Path(work), Path(log), scale)
-    script = script_of(job)
-    mpiexec = (str(corpus.mpiexec()),) if script.ranks else ()
-    if arguments.booked:
-        measure = measure_busy_time(script, place, mpiexec)
-    else:
-        measure = measurement(script, place, mpiexec, pauses=False)
-    found = tune(job, place, measure, 8, lambda trial: print_progress(line(trial)))
-    swept = {choice.text(): choice for choice in list_settings(name)}
-    on = f"ceph, {arguments.ceph} MB/s" if arguments.ceph else "directory"
-    case = {"program": name, "scale": scale, "place": on, "booked": arguments.booked}
-    medians = measure_choices(
-        case,
-        {"original": Choice(), "tuned": found.choice, **swept},
-        measure,
-        arguments.runs,
-        recorder,
+    """Tunes a program and sweeps its settings; records the rows and returns that of the table."""
+    job = record_program(name, place)
+    plan = plan_tuning(job, analyze(job), place, REPLAYS)
+    mpiexec = (str(LAUNCHER),) if plan.script.ranks else ()
+    play = (
+        replay_booked(plan, mpiexec)
+        if arguments.booked
+        else player(plan, mpiexec, Limits(job.wall))
     )
-    best = min(swept, key=medians.__getitem__)
-    print_progress(f"best of the sweep: {best}")
-    times = [medians[way] for way in ("original", "tuned", best)]
-    cells = [name, *(f"{seconds:.2f}" for seconds in times), f"{times[2] / times[1]:.2f}"]
-    settings = found.choice.text() or f"none ({found.why})"
-    return f"| {' | '.join([*cells, str(len(found.trials)), settings])} |"
+    begin = time.monotonic()
+    tuned = measure(plan, play, lambda what, seconds: print_progress(f"{what}: {seconds}"))
+    took = time.monotonic() - begin
+
+    def replay(choice: Choice) -> float:
+        return play(plan.script, choice, float("inf"))
+
+    swept = sweep_settings(name, replay)
+    chosen = tuned.chosen.remedy.choice if tuned.chosen else Choice()
+    best = sorted(swept, key=swept.__getitem__)[:FINALISTS]
+    ways = {"original": Choice(), "tuned": chosen}
+    ways |= {f"sweep, number {place}": choice for place, choice in enumerate(best, start=1)}
+    rounds = [{way: replay(choice) for way, choice in ways.items()} for _ in range(arguments.runs)]
+    medians = {way: statistics.median(one[way] for one in rounds) for way in ways}
+    winner = min((way for way in ways if way.startswith("sweep")), key=medians.__getitem__)
+    case = {"program": name, "place": describe_place(arguments), "booked": arguments.booked}
+    for choice, seconds in swept.items():
+        add_row(recorder, case, "sweep", choice, 1, seconds)
+    for number, one in enumerate(rounds, start=1):
+        for way in ("original", "tuned", winner):
+            label = "best of the sweep" if way == winner else way
+            of = (took, tuned.replays) if way == "tuned" else (None, None)
+            add_row(recorder, case, label, ways[way], number, one[way], *of)
+    return format_row(name, medians, winner, tuned, took, chosen)
+
+
+def add_row(
+    recorder: Recorder,
+    case: dict[str, str | bool],
+    way: str,
+    choice: Choice,
+    number: int,
+    seconds: float,
+    tuning: float | None = None,
+    replays: int | None = None,
+) -> None:
+    """Records a measurement; the tuned way has the seconds and the number of its replays."""
+    recorder.add(
+        **case,
+        way=way,
+        settings=shorten(choice),
+        round=number,
+        seconds=seconds,
+        tuning_seconds=tuning,
+        tuning_replays=replays,
+    )
+
+
+def format_row(
+    name: str,
+    medians: dict[str, float],
+    winner: str,
+    tuned: Measurement,
+    took: float,
+    chosen: Choice,
+) -> str:
+    """Returns the row of the table."""
+    times = [medians[way] for way in ("original", "tuned", winner)]
+    gain = (1 - times[1] / times[0]) / (took / 60)
+    cells = [name, *(f"{seconds:.3f}" for seconds in times), f"{times[2] / times[1]:.2f}"]
+    cells += [str(tuned.replays), f"{took:.0f}", f"{gain:.0%}", shorten(chosen)]
+    return f"| {' | '.join(cells)} |"
 
 
 def print_progress(text: str) -> None:
     print(f"  {text}", file=sys.stderr, flush=True)
 
 
-def make_place(name: str, point: Path, on_ceph: bool) -> Path:
-    """Returns a directory for a program.
+def describe_place(arguments: argparse.Namespace) -> str:
+    if arguments.ceph:
+        return f"ceph, {arguments.ceph} MB/s"
+    return "lab" if arguments.lab else "directory"
 
-    A CephFS spreads files over all OSDs by default; wrong_stripes gets a directory on one OSD.
-    """
-    place = point / name if on_ceph else point
-    place.mkdir(exist_ok=True)
-    if on_ceph and name == "wrong_stripes":
-        one = Wanted((Part(unit=ONE_OBJECT, count=1),), object_size=ONE_OBJECT)
-        set_stripes(place, one)
-    return place
+
+def list_measured(arguments: argparse.Namespace) -> set[str]:
+    """Returns the programs that today's results on this place have already."""
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    case = (describe_place(arguments), "yes" if arguments.booked else "no")
+    return {
+        row["program"]
+        for path in (arguments.results / f"{day}-{arguments.machine}").glob("tune*.csv")
+        for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines())
+        if (row.get("place"), row.get("booked")) == case
+    }
+
+
+@contextmanager
+def create_place(arguments: argparse.Namespace) -> Iterator[Path]:
+    """Creates the file system, without results of earlier tunes and calibrations."""
+    with ExitStack() as stack:
+        state = stack.enter_context(tempfile.TemporaryDirectory())
+        os.environ["XDG_STATE_HOME"] = state
+        if arguments.ceph:
+            yield stack.enter_context(slow_ceph(OSDS, arguments.ceph, options=CLIENT))[0]
+        elif arguments.lab:
+            point = up(Path(state, "lab"), Model()).point
+            stack.callback(down, point)
+            yield point
+        else:
+            yield arguments.dir.resolve()
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = make_parser(__doc__)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--lab", action="store_true")
+    where.add_argument("--ceph", type=int, metavar="MEGABYTES")
+    where.add_argument("--dir", type=Path)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--booked", action="store_true")
+    parser.add_argument("programs", nargs="*", metavar="program", help=", ".join(PROGRAMS))
+    arguments = parser.parse_args()
+    if arguments.booked and arguments.ceph:
+        parser.error("--booked: only a lab books the time of its targets")
+    if unknown := set(arguments.programs) - PROGRAMS.keys():
+        parser.error(f"no such program: {', '.join(sorted(unknown))}")
+    return arguments
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--dir", type=Path)
-    where.add_argument("--ceph", type=int, metavar="MEGABYTES")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--booked", action="store_true")
-    parser.add_argument("programs", nargs="*")
-    arguments = parser.parse_args()
-    launcher = corpus.mpiexec()
+    arguments = parse_arguments()
+    chosen = arguments.programs or [
+        name for name in PROGRAMS if name not in list_measured(arguments)
+    ]
     with (
-        Recorder(
-            "tune",
-            arguments,
-            directories=[arguments.dir] if arguments.dir else [],
-            launchers=[launcher] if launcher else [],
-        ) as recorder,
-        ExitStack() as stack,
+        Recorder("tune", arguments, launchers=[LAUNCHER]) as recorder,
+        create_place(arguments) as place,
     ):
-        built = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        point = arguments.dir
-        if arguments.ceph:
-            ceph = slow_ceph(OSDS, arguments.ceph, options=CLIENT)
-            point = stack.enter_context(ceph)[0]
-        chosen = arguments.programs or list(SCALES)
-        corpus.build(built, *(name for name in chosen if name != "wrong_stripes"))
         print(HEADER, flush=True)
-        for name in chosen:
-            place = make_place(name, point, bool(arguments.ceph))
-            print(compare_settings(name, built, place, arguments, recorder), flush=True)
-        print(f"\nload average {os.getloadavg()[0]:.1f}")
+        for number, name in enumerate(chosen, start=1):
+            print_progress(f"program {number}/{len(chosen)}: {name}")
+            print(compare_settings(name, place, arguments, recorder), flush=True)
+    print(f"\nload average {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":

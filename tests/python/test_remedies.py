@@ -14,22 +14,19 @@ from pario.cli.measured import advise_by_replays, describe
 from pario.prove.replay import ReplayError, Script, perform, script_of
 from pario.prove.replay.beginning import Beginning
 from pario.prove.replay.errors import LateError
+from pario.prove.replay.limits import Limits
 from pario.prove.replay.script import BARRIER, MPI, OPERATION, FileMade
 from pario.prove.replay.together import make_collective
-from pario.prove.tune.choice import Choice
+from pario.prove.tune.choice import MPIIO_ON, Choice
 from pario.prove.tune.remedies import (
+    BUSY,
     MPIIO,
-    MPIIO_ON,
-    Measurement,
-    Plan,
-    Remedy,
     advise_measured,
     choice_for,
     find_directory,
-    measure,
     plan_measurement,
-    player,
 )
+from pario.prove.tune.trials import Measurement, Plan, Remedy, measure, player
 from pario.see.analyze import analyze
 from pario.see.analyze.model import Analysis, FileSetting
 from pario.see.tables import read
@@ -49,7 +46,7 @@ def plan(*remedies: Remedy) -> Plan:
 
 def remedy(analysis: Analysis, number: int = 0, name: str = "", *allowed: str) -> Remedy:
     one = analysis.findings[number]
-    return Remedy(name or one.title, choice_for(analysis, (one,), allowed), (one,))
+    return Remedy(name or one.title, choice_for(analysis, one, allowed), (one,))
 
 
 def measure_remedies(
@@ -232,7 +229,7 @@ def test_a_beginning_too_short_to_judge_the_run_is_an_error(share: float) -> Non
 
 def test_creating_the_files_of_a_replay_takes_no_more_than_its_limit(tmp_path: Path) -> None:
     script = Script([], ["/large"], [FileMade(0, 1 << 30)], 0)
-    play = player(replace(plan(), directory=tmp_path), ())
+    play = player(replace(plan(), directory=tmp_path), (), Limits(1.0))
     with pytest.raises(LateError, match=r"not over after 0\.05 s \(--measure raises the limit\)"):
         play(script, Choice(), 0.05)
     assert not [*tmp_path.iterdir()]
@@ -257,7 +254,7 @@ def test_a_file_system_that_is_full_is_an_error(
 
 def test_replays_on_a_busy_machine_are_no_measurement() -> None:
     one = plan(remedy(run(finding(BUFFERS))))
-    busy = replace(one, script=replace(one.script, seconds=0.2))
+    busy = replace(one, script=replace(one.script, seconds=0.2), most_seconds=BUSY * 0.2)
     with pytest.raises(ReplayError, match="the same calls of the run"):
         measure(busy, lambda *_: 2.0)
     assert measure(busy, lambda *_: 0.5).original.median == 0.5
@@ -348,7 +345,7 @@ def test_a_recorded_run_is_measured_where_its_files_are(tmp_path: Path) -> None:
     log = record_run(tmp_path, MANY_WRITES.replace("20_000", "300_000"))
     job = read([log])
     analysis = analyze(job)
-    advice, lines = advise_by_replays(job, analysis, (), 20.0)
+    advice, lines = advise_by_replays(job, analysis, (), 60.0)
     assert lines[0].startswith("pario: measured by replays of all calls")
     assert advice.acts
     assert sorted(path.name for path in tmp_path.iterdir()) == ["late.dat", "log", "out.dat"]

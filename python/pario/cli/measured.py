@@ -1,4 +1,5 @@
-"""Advice whose settings were measured: replays of the recorded calls decide which ones pay."""
+"""Settings that were measured: replays of the recorded calls decide which ones pay, for ``pario
+advise`` and ``pario tune``."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from pario.errors import ParioError
 from pario.progress import progress
 
 if TYPE_CHECKING:
-    from pario.prove.tune.remedies import Measured, Measurement, Plan
+    from pario.prove.replay.limits import Limits
+    from pario.prove.tune.trials import Measured, Measurement, Plan, Tell
     from pario.see.analyze.advise import Advice
     from pario.see.analyze.model import Analysis
     from pario.see.tables.model import Job
@@ -43,18 +45,16 @@ def advise_by_replays(
     ``on``: a directory of the file system, by default that of the run's files; ``mpiexec``: the
     launcher of replays with ranks.
     """
-    from pario.cli.replay import launcher_for
     from pario.prove.replay import ReplayError
+    from pario.prove.replay.limits import Limits
     from pario.prove.replay.perform import expect_scratch
     from pario.prove.tune.remedies import (
         NothingToMeasureError,
         advise_measured,
         find_directory,
-        measure,
+        nothing_to_tune,
         plan_measurement,
-        player,
     )
-    from pario.prove.tune.search import nothing_to_tune
     from pario.see.analyze.advise import advise
 
     estimated = advise(analysis, allowed)
@@ -64,10 +64,9 @@ def advise_by_replays(
         directory = on or find_directory(analysis)
         expect_scratch(directory)
         plan = plan_measurement(job, analysis, directory, allowed, seconds)
-        launcher = tuple(launcher_for(plan.script, mpiexec))
         _announce(plan)
         with progress("pario: replaying"):
-            measured = measure(plan, player(plan, launcher))
+            measured = replay_remedies(plan, Limits(job.wall), mpiexec)
         if not measured.remedies:
             raise ReplayError("there was no time for a replay with settings (--measure)")
     except ParioError as error:
@@ -75,6 +74,16 @@ def advise_by_replays(
             return estimated, []
         return estimated, [f"pario: the seconds are estimates, not measured by replays: {error}"]
     return advise_measured(analysis, measured, allowed), list(describe(measured))
+
+
+def replay_remedies(
+    plan: Plan, limits: Limits, mpiexec: str | None, tell: Tell = lambda _, __: None
+) -> Measurement:
+    """Measure the remedies of a plan. Raises ParioError."""
+    from pario.cli.replay import launcher_for
+    from pario.prove.tune.trials import measure, player
+
+    return measure(plan, player(plan, launcher_for(plan.script, mpiexec), limits), tell)
 
 
 def add_measure(parser: argparse.ArgumentParser) -> None:
@@ -107,6 +116,8 @@ def describe(measured: Measurement) -> Iterator[str]:
     for one in measured.remedies:
         time = "failed" if one.ratio == inf else wording.seconds(one.pairs.seconds.median)
         yield f"  {time:>8}  {one.remedy.name}{_judgement(one, measured)}"
+    if measured.untried:
+        yield f"pario: not tried, for want of replays: {', '.join(measured.untried)}"
 
 
 def _judgement(one: Measured, measured: Measurement) -> str:
@@ -116,4 +127,6 @@ def _judgement(one: Measured, measured: Measurement) -> str:
         return ": set"
     if one.remedy.collective:
         return f" (a change of the program){'' if one.pays else f': {one.pairs.verdict}'}"
-    return "" if one.pays else f": {one.pairs.verdict}, left out"
+    chosen = measured.chosen
+    kept = chosen is not None and not one.remedy.choice.without(chosen.remedy.choice).sections
+    return "" if one.pays or kept else f": {one.pairs.verdict}, left out"

@@ -1,8 +1,8 @@
 """Find settings with which the recorded I/O of a run is faster on a file system: rules and knobs
 propose, replays measure.
 
-Each trial is a replay with settings beside one without. Settings whose gain is within the noise are
-left out.
+The settings are replayed beside the run as it is. Settings whose gain is within the noise are left
+out.
 """
 
 from __future__ import annotations
@@ -10,19 +10,24 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
 from pario.cli.arguments import add_output, add_replays
+from pario.cli.measured import describe, replay_remedies
 from pario.cli.numbers import positive, seconds
 from pario.errors import ParioError
 from pario.progress import progress
 
 if TYPE_CHECKING:
-    from pario.prove.tune import Trial, Tuning
+    from pario.prove.tune.trials import Measurement
+    from pario.see.analyze.model import Analysis
     from pario.see.tables.model import Job
+
+#: The replays that are made if the user gives no number.
+REPLAYS = 12
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--trials",
         type=positive,
-        default=8,
+        default=REPLAYS,
         metavar="N",
-        help="the most replays with settings (default 8)",
+        help=f"the most replays, those without settings included (default {REPLAYS})",
     )
     add(
         "--limit",
@@ -55,65 +60,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Makes the trials, and writes the settings."""
+    """Replays the settings, and writes the best."""
     from pario.cli.advise import expect_writable, hand_out
     from pario.prove.replay.perform import expect_scratch
-    from pario.prove.tune import Tuning, nothing_to_tune
+    from pario.prove.tune.remedies import nothing_to_tune
+    from pario.see.analyze import analyze
 
     expect_scratch(arguments.on)
     expect_writable(arguments.output)
     with tempfile.TemporaryDirectory(prefix="pario-tune-") as place:
         job = _job(arguments.what, Path(place))
-    why = nothing_to_tune(job)
-    tuning = Tuning.without_trials(why) if why else _search(job, arguments)
-    _keep(job, arguments.on, tuning)
-    hand_out(settings(job, arguments.on, tuning), arguments.output, describe(tuning))
+    analysis = analyze(job)
+    why = nothing_to_tune(job, analysis)
+    measured = None if why else _search(job, analysis, arguments)
+    if measured:
+        _keep(job, arguments.on, measured)
+    lines = [*(describe(measured) if measured else ()), conclude(measured, why)]
+    hand_out(settings(job, arguments.on, measured, lines), arguments.output, lines)
     return 0
 
 
-def _search(job: Job, arguments: argparse.Namespace) -> Tuning:
-    """Makes the trials. An interrupt is reported with the number of trials; no settings are
-    written then."""
-    from pario.cli.replay import launcher_for
-    from pario.prove.replay import script_of
+def _search(job: Job, analysis: Analysis, arguments: argparse.Namespace) -> Measurement:
+    """Makes the replays. An interrupt is reported with their number; no settings are written
+    then."""
     from pario.prove.replay.limits import Limits
-    from pario.prove.tune import tune
-    from pario.prove.tune.search import measurement
+    from pario.prove.tune.remedies import plan_tuning
 
-    script = script_of(job)
-    limits = Limits(job.wall, arguments.limit)
-    measure = measurement(
-        script,
-        arguments.on,
-        tuple(launcher_for(script, arguments.mpiexec)),
-        arguments.think,
-        limits,
-    )
-    done: list[Trial] = []
+    plan = plan_tuning(job, analysis, arguments.on, arguments.trials, pauses=arguments.think)
+    limits, done = Limits(job.wall, arguments.limit), list[str]()
 
-    def tell(trial: Trial) -> None:
-        done.append(trial)
-        print(f"pario: {line(trial)}", file=sys.stderr)
+    def tell(name: str, result: float | ParioError) -> None:
+        done.append(name)
+        print(f"pario: {line(name, result)}", file=sys.stderr)
 
     try:
-        return tune(job, arguments.on, measure, arguments.trials, tell)
+        return replay_remedies(plan, limits, arguments.mpiexec, tell)
     except (KeyboardInterrupt, SystemExit) as end:
         print(
-            f"pario: interrupted after {wording.plural(len(done), 'trial')}: no settings are"
+            f"pario: interrupted after {wording.plural(len(done), 'replay')}: no settings are"
             " written",
             file=sys.stderr,
         )
         raise SystemExit(130 if isinstance(end, KeyboardInterrupt) else end.code) from None
 
 
-def _keep(job: Job, directory: Path, tuning: Tuning) -> None:
+def _keep(job: Job, directory: Path, measured: Measurement) -> None:
     """Keeps the result for the next tune of the same pattern."""
+    from pario.prove.tune.choice import Choice
     from pario.prove.tune.history import keep_choice
 
-    if not tuning.trials:
-        return
+    chosen = measured.chosen
     try:
-        keep_choice(job, directory, tuning.choice)
+        keep_choice(job, directory, chosen.remedy.choice if chosen else Choice())
     except OSError as error:
         print(f"pario: the result is not kept: {error}", file=sys.stderr)
 
@@ -140,46 +138,45 @@ def _job(words: list[str], place: Path) -> Job:
     return read([place / "log"])
 
 
-def line(trial: Trial) -> str:
-    """The result of a trial in one line."""
-    if trial.failure:
-        return f"{trial.name}: failed, the others go on: {trial.failure}"
-    return (
-        f"{trial.name}: {wording.seconds(trial.seconds)} instead of"
-        f" {wording.seconds(trial.original)}"
-    )
+def line(name: str, result: float | ParioError) -> str:
+    """The result of a replay in one line."""
+    if isinstance(result, ParioError):
+        return f"{name}: failed, the others go on: {result}"
+    return f"{name}: {wording.seconds(result)}"
 
 
-def settings(job: Job, directory: Path, tuning: Tuning) -> str:
+def settings(job: Job, directory: Path, measured: Measurement | None, lines: Iterable[str]) -> str:
     """The text of the settings file."""
     from pario.settings import write
 
     head = [
         f"Written by pario tune from {job.source}, replayed on {directory.absolute()}:"
-        f" {job.command}"
+        f" {job.command}",
+        *(line.removeprefix("pario: ") for line in lines),
     ]
-    head += list(describe(tuning))
-    return write([line.removeprefix("pario: ") for line in head], tuning.choice.proposals())
+    chosen = measured.chosen if measured else None
+    return write(head, chosen.remedy.choice.proposals() if chosen else [])
 
 
-def describe(tuning: Tuning) -> Iterator[str]:
-    """Yields the result of the search, and the settings that were not tried."""
-    yield _result(tuning)
-    if tuning.untried:
-        yield (
-            f"pario: not tried, for want of trials: {', '.join(tuning.untried)} (--trials"
-            f" {tuning.enough_trials} tries all)"
-        )
-
-
-def _result(tuning: Tuning) -> str:
-    count = wording.plural(len(tuning.trials), "trial")
-    if not tuning.choice.sections or tuning.best is None:
-        return f"pario: leave it as it is ({count}): {tuning.why}"
-    best, original = tuning.best, tuning.original
+def conclude(measured: Measurement | None, why: str = "") -> str:
+    """The result in one line; ``why``: the reason why nothing was replayed."""
+    count = wording.plural(measured.replays if measured else 0, "replay")
+    if measured is None or measured.chosen is None:
+        return f"pario: leave it as it is ({count}): {why or _find_reason(measured)}"
+    found = measured.chosen.pairs
+    best, original = found.seconds, found.original
     return (
         f"pario: {wording.seconds(best.median)} instead of {wording.seconds(original.median)},"
-        f" {wording.share(tuning.gain)} less ({count}; between {wording.seconds(min(best.values))}"
-        f" and {wording.seconds(max(best.values))}, as it was"
+        f" {wording.share(1 - found.ratio)} less ({count}; between"
+        f" {wording.seconds(min(best.values))} and {wording.seconds(max(best.values))}, as it was"
         f" {wording.seconds(min(original.values))} to {wording.seconds(max(original.values))})"
     )
+
+
+def _find_reason(measured: Measurement | None) -> str:
+    if measured is None or not measured.remedies:
+        return "there was no replay with settings"
+    fastest = measured.remedies[0]
+    if fastest.failure:
+        return "all replays with settings failed"
+    return f"the fastest settings were {fastest.pairs.verdict}"

@@ -1,5 +1,6 @@
-"""The settings to try for a run's files, the most promising first: those of the last tune of the
-same pattern, the rules' proposals, then the knobs by predicted gain."""
+"""The settings that ``pario tune`` tries for a run's files, the most promising first: those of the
+last tune of the same pattern, the rules' proposals with the best knob of all other files, the
+proposals alone, then the knobs by predicted gain."""
 
 from __future__ import annotations
 
@@ -19,9 +20,10 @@ from pario.prove.calibration import kept_machine
 from pario.prove.model.whatif import outcome, uses_of
 from pario.prove.tune.choice import MPIIO_ON, Choice
 from pario.prove.tune.history import last_choice
-from pario.see.analyze import analyze
+from pario.prove.tune.trials import Remedy
 from pario.see.analyze.advise import advise, patterns
 from pario.see.analyze.arrays import sums
+from pario.see.analyze.model import Analysis
 from pario.see.analyze.split import Times
 from pario.see.tables.model import LAYERS, Job
 
@@ -39,14 +41,6 @@ USUAL_SHARE, ALTERNATIVE = 0.7, 0.5
 _POSIX, _STDIO, _MPIIO = (LAYERS.index(layer) for layer in ("posix", "stdio", "mpiio"))
 
 Settings = Sequence[tuple[str, str, str]]
-
-
-@dataclass(frozen=True)
-class Knob:
-    """A named choice of settings to try."""
-
-    name: str
-    choice: Choice
 
 
 @dataclass(frozen=True)
@@ -113,24 +107,31 @@ _COLLECTIVE = (
 )
 
 
-def knobs(job: Job, directory: Path) -> Iterator[Knob]:
+def knobs(job: Job, analysis: Analysis, directory: Path) -> Iterator[Remedy]:
     """Yield the settings to try on a file system. None is risky: other processes see the same
     bytes, and a crash loses no more data."""
     if earlier := last_choice(job, directory):
-        yield Knob("the settings of the last tune", earlier)
-    proposed = Choice.of_proposals(advise(analyze(job)).proposals)
-    if proposed.sections:
-        yield Knob("the proposals of pario advise", proposed)
-    groups = list(_groups(job, directory))
+        yield Remedy("the settings of the last tune", earlier)
+    proposed = Choice.of_proposals(advise(analysis).proposals)
+    groups = [group for group in _groups(job, directory) if len(group.files)]
     least = LEAST_SHARE * sum(group.seconds for group in groups)
-    ways = [
-        (gain, group, way)
-        for group in groups
-        if len(group.files) and group.seconds >= least
-        for gain, way in group.gains()
-    ]
-    for _, group, way in sorted(ways, key=lambda found: -found[0]):
-        yield Knob(way.name, _choice(job, group.files, way.settings))
+    ways = sorted(
+        (
+            (gain, _choice(job, group.files, way.settings), way.name, place)
+            for group in groups
+            if group.seconds >= least
+            for place, (gain, way) in enumerate(group.gains())
+        ),
+        key=lambda found: -found[0],
+    )
+    together = Choice()
+    for _, choice, _, place in reversed(ways):
+        together = together if place else together.with_(choice)
+    together = together.with_(proposed)
+    yield Remedy("the most promising settings together", together, added=True)
+    yield Remedy("the proposals of pario advise", proposed, added=True)
+    for _, choice, name, _ in ways:
+        yield Remedy(name, choice, added=True)
 
 
 def _choice(job: Job, files: NDArray[np.int64], settings: Settings) -> Choice:

@@ -11,7 +11,8 @@ from pario.see.analyze.noise import LEAST_RUNS, noise
 
 #: The least gain of a setting, as a share of the original's seconds; with fewer than LEAST_RUNS
 #: replays it must be larger.
-LEAST_GAIN, LEAST_UNCERTAIN_GAIN = 0.03, 0.1
+LEAST_GAIN = 0.03
+LEAST_UNCERTAIN_GAINS = {1: 0.2, 2: 0.1}
 #: A remedy that takes this share longer in few replays may still be faster.
 UNCLEAR = 0.25
 
@@ -38,12 +39,12 @@ class Pairs:
     @property
     def pays(self) -> bool:
         """True if the settings are faster beyond noise."""
-        if self.ratio > 1 - LEAST_GAIN:
+        count = len(self.seconds.values)
+        if self.ratio > 1 - LEAST_UNCERTAIN_GAINS.get(count, LEAST_GAIN):
             return False
-        if len(self.seconds.values) >= LEAST_RUNS:
+        if count >= LEAST_RUNS:
             return noise(self.seconds.values, self.original.values) == "beyond"
-        apart = max(self.seconds.values) < min(self.original.values)
-        return apart and self.ratio <= 1 - LEAST_UNCERTAIN_GAIN
+        return max(self.seconds.values) < min(self.original.values)
 
     @property
     def verdict(self) -> str:

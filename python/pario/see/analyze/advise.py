@@ -58,7 +58,7 @@ def advise(analysis: Analysis, allowed: Collection[str] = ()) -> Advice:
     the user allows its key."""
     sections: dict[str, _Section] = {}
     for finding in analysis.findings:
-        for match, setting in _list_settings(finding, _find_shared_files(analysis, finding)):
+        for match, setting in list_settings(analysis, finding):
             section = sections.setdefault(match, _Section())
             line = Line(setting.table, setting.key, setting.value, applies(setting, allowed))
             section.lines.setdefault((setting.table, setting.key), line)
@@ -130,22 +130,18 @@ def _limit_lengths(proposals: Iterable[Proposal]) -> Iterator[Proposal]:
         yield replace(proposal, lines=tuple(lines), reasons=(*proposal.reasons, NO_SPACE))
 
 
-def _list_settings(finding: Finding, shared: Sequence[str]) -> Iterator[tuple[str, FileSetting]]:
-    """Yield pattern and setting; a setting of the whole run has no pattern."""
-    for setting in finding.settings:
-        for match in (
-            ("",) if setting.table == "run" else patterns(finding.files, finding.file_count, shared)
-        ):
-            yield match, setting
-
-
-def _find_shared_files(analysis: Analysis, finding: Finding) -> list[str]:
-    """List other files that several ranks write, which no pattern may select by chance."""
-    return [
+def list_settings(analysis: Analysis, finding: Finding) -> Iterator[tuple[str, FileSetting]]:
+    """Yield pattern and setting of a finding; a setting of the whole run has no pattern."""
+    # Other files that several ranks write, which no pattern may select by chance.
+    shared = [
         row.path
         for row in analysis.files
         if row.ranks > 1 and row.writes and row.path not in finding.files
     ]
+    matches = patterns(finding.files, finding.file_count, shared)
+    for setting in finding.settings:
+        for match in ("",) if setting.table == "run" else matches:
+            yield match, setting
 
 
 def patterns(paths: Sequence[str], count: int, shared: Sequence[str] = ()) -> tuple[str, ...]:
