@@ -13,7 +13,7 @@ import pytest
 from pario import archive, records
 
 EXAMPLES = {"pario.archive": 1, "pario.records": 1, "pario.records.batch": 1}
-EXAMPLES |= {"pario.records.dataset": 1, "pario.records.loader": 1}
+EXAMPLES |= {"pario.records.dataset": 1, "pario.records.loader": 1, "pario.records.mixture": 1}
 PUBLIC = [
     *(getattr(archive, name) for name in archive.__all__),
     *(getattr(records, name) for name in records.__all__),

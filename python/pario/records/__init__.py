@@ -16,6 +16,8 @@ Examples
 
 from pario.records.batch import Batch
 from pario.records.dataset import Dataset
-from pario.records.loader import Loader, LoaderStats
+from pario.records.loader import Loader
+from pario.records.mixture import Mixture
+from pario.records.stats import LoaderStats
 
-__all__ = ["Batch", "Dataset", "Loader", "LoaderStats"]
+__all__ = ["Batch", "Dataset", "Loader", "LoaderStats", "Mixture"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, overload
+from typing import Any, Protocol
 
 import torch.utils.data
 
@@ -15,17 +15,17 @@ from pario.records.state import check_whole, expect_same
 
 
 class RecordSource(Protocol):
-    """Records by number, such as a Dataset."""
+    """Records by number, such as a Dataset, or samples."""
 
     def __len__(self) -> int: ...
-    @overload
-    def __getitem__(self, which: int) -> memoryview: ...
-    @overload
-    def __getitem__(self, which: Sequence[int]) -> list[memoryview]: ...
+    def __getitem__(self, which: Any) -> Any: ...
 
 
 class BatchSource(Protocol):
-    """Batches from any place of an epoch on; Loader documents the methods."""
+    """Batches from any place of an epoch on; Epochs documents the methods."""
+
+    position: int
+    skip: int
 
     def __len__(self) -> int: ...
     def division(self) -> tuple[int, int, int, str]: ...  # noqa: D102
@@ -37,8 +37,8 @@ class BatchSource(Protocol):
 
 
 class Records(torch.utils.data.Dataset[Any]):
-    """Records by number, as tensors of bytes, for samplers; records of a batch are read
-    together."""
+    """Records by number, as tensors of bytes, or samples, for samplers; records of a batch are
+    read together."""
 
     def __init__(self, dataset: RecordSource) -> None:
         self.dataset = dataset
@@ -46,10 +46,10 @@ class Records(torch.utils.data.Dataset[Any]):
     def __len__(self) -> int:
         return len(self.dataset)
 
-    def __getitem__(self, number: int) -> torch.Tensor:
+    def __getitem__(self, number: int) -> Any:
         return _tensor(self.dataset[number])
 
-    def __getitems__(self, numbers: Sequence[int]) -> list[torch.Tensor]:
+    def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
         return [_tensor(record) for record in self.dataset[numbers]]
 
 
@@ -99,23 +99,32 @@ class Pass(Iterator[Any]):
         self._offset: int = worker.id if worker else 0
         self._reader = _reader_of(worker)
         self._place = passes.begin(self._reader)
+        #: Batches given, and position and skip of the Loader after the last one.
         self._given = 0
+        self._at: tuple[int, int] | None = None
         self._batches: Iterator[Any] | None = None
 
     def __next__(self) -> Any:
         if self._batches is None:
-            self._loader.go_to(self._place)
-            self._batches = self._loader.part(
-                self._stride, self._offset + self._given * self._stride
-            )
+            self._batches = self._begin()
         batch = next(self._batches)
         self._given += 1
+        self._at = self._loader.position, self._loader.skip
         return _copy_views(batch)
 
+    def _begin(self) -> Iterator[Any]:
+        """The batches that this worker has still to give."""
+        if self._at is None:
+            self._loader.go_to(self._place)
+            return self._loader.part(self._stride, self._offset)
+        position, skip = self._at
+        self._loader.go_to(self._place._replace(position=position, skip=skip))
+        return self._loader.part(self._stride, self._stride - 1)
+
     def state_dict(self) -> dict[str, Any]:
-        """The place of the pass and the number of batches that this worker has given."""
+        """The place of the pass, and how far this worker has come."""
         state = self._loader.state_of(self._place)
-        return {**state, "share": self._share(), "batches": self._given}
+        return {**state, "share": self._share(), "batches": self._given, "at": self._at}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continues the pass of the state; raises ParioError if it divides batches differently."""
@@ -123,6 +132,8 @@ class Pass(Iterator[Any]):
         expect_same("share", state, self._share())
         self._passes.replace(self._reader, place)
         self._given = check_whole("state of a Loader: batches", state.get("batches"), 0)
+        at = state.get("at")
+        self._at = (int(at[0]), int(at[1])) if at else None
         self._place, self._batches = place, None
 
     def _share(self) -> list[Any]:
@@ -148,7 +159,10 @@ def _copy_views(value: Any) -> Any:
     return value
 
 
-def _tensor(record: memoryview) -> torch.Tensor:
+def _tensor(record: Any) -> Any:
+    """A tensor of a record's bytes; a decoded sample as it is."""
+    if not isinstance(record, memoryview):
+        return record
     if not len(record):
         return torch.empty(0, dtype=torch.uint8)
     return torch.frombuffer(bytearray(record), dtype=torch.uint8)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import tarfile
 import warnings
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
-from io import BytesIO
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from pario import objects
@@ -21,6 +21,7 @@ from pario._native import (
 from pario.errors import ParioError
 from pario.records.foreign import foreign_format
 from pario.records.groups import MEMORY, GroupedFile
+from pario.records.samples import Decoders, Samples, decoders_of, split_members
 
 if TYPE_CHECKING:
     import torch.utils.data
@@ -49,7 +50,7 @@ class _Options(NamedTuple):
     format: str
     size: int
     lengths: Sequence[int] | NDArray[Any]
-    column: str
+    column: str | tuple[str, ...]
     memory: int
     verify: bool
     errors: str
@@ -82,8 +83,9 @@ class Dataset(Sequence[memoryview]):
         Bytes of a record of format ``fixed``.
     lengths : sequence of int
         Bytes of each record of format ``raw``.
-    column : str
-        The column of Parquet whose values are the records; empty: whole rows.
+    column : str or sequence of str
+        The column of Parquet whose values are the records, or the list of columns of the rows;
+        empty: whole rows.
     memory : int
         Bytes of decoded groups to keep.
     verify : bool
@@ -126,7 +128,7 @@ class Dataset(Sequence[memoryview]):
         size: int = 0,
         lengths: Sequence[int] | NDArray[Any] = (),
         *,
-        column: str = "",
+        column: str | Sequence[str] = "",
         memory: int = MEMORY,
         verify: bool = True,
         errors: str = "raise",
@@ -134,16 +136,29 @@ class Dataset(Sequence[memoryview]):
         if errors not in ("raise", "skip"):
             raise ParioError(f"Dataset: errors={errors!r}: expected 'raise' or 'skip'")
         self.path, self.errors, self.stats = objects.use(path), errors, DatasetStats()
+        column = column if isinstance(column, str) else tuple(column)
         self._options = _Options(format, size, lengths, column, memory, verify, errors)
         #: The file beneath, and whether its index lies in a file.
         with KeptObjects():
             self.file, self.indexed = _open(self.path, self._options)
-        self._count = len(self.file)
+        self._count, self._typed = len(self.file), False
 
     @property
     def format(self) -> str:
         """The format of the file, by the names of ``pario records index --format``."""
         return self.file.format
+
+    @property
+    def column(self) -> str | tuple[str, ...]:
+        """The column or columns of Parquet that are read; empty: all."""
+        return self._options.column
+
+    @cached_property
+    def classes(self) -> list[str]:
+        """The first directories of the names of packed files, sorted: the classes of an
+        ImageFolder."""
+        names = (self.name(number) for number in range(self._count))
+        return sorted({name.partition("/")[0] for name in names if "/" in name})
 
     def __len__(self) -> int:
         return self._count
@@ -214,22 +229,23 @@ class Dataset(Sequence[memoryview]):
             raise ParioError(
                 f"{self.path}: only records of tar files have members, these are {self.format}"
             )
-        members: dict[str, bytes] = {}
-        with tarfile.open(fileobj=BytesIO(self[number]), mode="r:") as archive:
-            for member in archive:
-                directory, _, last = member.name.rpartition("/")
-                stem, dot, extension = last.partition(".")
-                content = archive.extractfile(member) if member.isfile() and stem and dot else None
-                if content:
-                    members["__key__"] = f"{directory}/{stem}".lstrip("/").encode()
-                    members[extension] = content.read()
-        return members
+        members = split_members(self[number])
+        return {
+            name: value.encode() if name == "__key__" else value for name, value in members.items()
+        }
 
-    def torch(self) -> torch.utils.data.Dataset[Any]:
-        """The records as tensors of bytes, for ``torch.utils.data.DataLoader``; needs PyTorch."""
+    def torch(self, decode: bool | Decoders = False) -> torch.utils.data.Dataset[Any]:
+        """The records as tensors of bytes, for ``torch.utils.data.DataLoader``; needs PyTorch.
+
+        Parameters
+        ----------
+        decode : bool or dict of str to callable
+            Dictionaries of fields instead, as of :class:`Loader`.
+        """
         from pario.records.adapters import Records
 
-        return Records(self)
+        decoders = decoders_of(decode)
+        return Records(self if decoders is None else Samples(self.with_typed_rows(), decoders))
 
     def _number(self, number: int) -> int:
         if not -self._count <= number < self._count:
@@ -262,21 +278,48 @@ class Dataset(Sequence[memoryview]):
         if isinstance(numbers, range):
             numbers = np.arange(numbers.start, numbers.stop, numbers.step)
         wanted = self._numbers(np.asarray(numbers))
-        if isinstance(self.file, GroupedFile):
-            out, places, failures = self.file.read_many(wanted, skip=self.errors == "skip")
-        else:
-            out, places = (
-                np.empty(self.file.bytes_of(wanted), dtype=np.uint8),
-                np.empty((len(wanted), 2), dtype=np.uint64),
-            )
-            threads = self._threads_for(len(wanted))
-            failures = self.file.read_many(wanted, out, places, threads, self.errors == "skip")
+        out, places, failures = self.read_numbers(wanted, skip=self.errors == "skip")
         if failures:
             places = np.delete(places, [position for position, _ in failures], axis=0)
             self.stats.skipped += len(failures)
             self.stats.first_skipped = self.stats.first_skipped or failures[0][1]
         view = memoryview(out.data).toreadonly()
         return [view[begin:end] for begin, end in places.tolist()]
+
+    def read_numbers(
+        self, numbers: NDArray[Any], *, skip: bool
+    ) -> tuple[NDArray[Any], NDArray[Any], list[tuple[int, str]]]:
+        """Reads records together.
+
+        Parameters
+        ----------
+        numbers : NDArray[uint64], shape (records,)
+            The numbers of records that exist.
+        skip : bool
+            Report unreadable records instead of raising the error of the first one.
+
+        Returns
+        -------
+        tuple
+            The bytes of all records, the begin and end of each record, and for each unreadable one
+            its position in ``numbers`` and the error.
+        """
+        import numpy as np
+
+        if isinstance(self.file, GroupedFile):
+            return self.file.read_many(numbers, skip=skip)
+        out = np.empty(self.file.bytes_of(numbers), dtype=np.uint8)
+        places = np.empty((len(numbers), 2), dtype=np.uint64)
+        threads = self._threads_for(len(numbers))
+        return out, places, self.file.read_many(numbers, out, places, threads, skip)
+
+    def with_typed_rows(self) -> Dataset:
+        """The same records, but rows of Parquet as pickled dictionaries of values and arrays."""
+        if self._typed or not isinstance(self.file, GroupedFile):
+            return self
+        other = copy(self)
+        other.file, other._typed = self.file.with_typed_rows(), True
+        return other
 
     def _threads_for(self, records: int) -> int:
         if self.remote:
@@ -288,12 +331,14 @@ class Dataset(Sequence[memoryview]):
         """True if the file is an object of a store."""
         return objects.is_url(self.path)
 
-    def __getstate__(self) -> tuple[str, _Options]:
-        return self.path, self._options
+    def __getstate__(self) -> tuple[str, _Options, bool]:
+        return self.path, self._options, self._typed
 
-    def __setstate__(self, state: tuple[str, _Options]) -> None:
-        path, options = state
+    def __setstate__(self, state: tuple[str, _Options, bool]) -> None:
+        path, options, typed = state
         self.__init__(path, **options._asdict())  # type: ignore[misc]
+        if typed:
+            self.__dict__.update(self.with_typed_rows().__dict__)
 
     def __repr__(self) -> str:
         return f"Dataset({self.path!r}: {self._count} records, {self.format})"

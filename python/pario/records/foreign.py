@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import pickle
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -54,14 +55,21 @@ class Decoder(Protocol):
 @dataclass(frozen=True)
 class Foreign:
     """A format: its name in ``pario records``, its common name, the package that reads it, and the
-    function that opens a file (path, column or empty, whether to compare checksums)."""
+    function that opens a file (path, column or columns or empty, whether to compare checksums,
+    whether rows are pickled dictionaries)."""
 
     name: str
     title: str
     package: str
-    _open: Callable[[str, str, bool], Decoder]
+    _open: Callable[[str, str | tuple[str, ...], bool, bool], Decoder]
 
-    def open(self, path: str, column: str = "", verify: bool = True) -> Decoder:
+    def open(
+        self,
+        path: str,
+        column: str | tuple[str, ...] = "",
+        verify: bool = True,
+        typed: bool = False,
+    ) -> Decoder:
         """Opens a file. Raises ParioError if the package is missing or cannot read the file."""
         if is_url(path):
             raise ParioError(
@@ -69,7 +77,7 @@ class Foreign:
                 " --to prec makes a file that can be read from a store"
             )
         with self.errors(path):
-            return self._open(path, column, verify)
+            return self._open(path, column, verify, typed)
 
     @contextmanager
     def errors(self, path: str) -> Iterator[None]:
@@ -103,16 +111,21 @@ def refuse(path: str, format: str = "") -> None:
 
 
 class _Parquet:
-    """Rows as JSON objects, or the bytes of one column."""
+    """Rows as JSON objects or pickled dictionaries, or the bytes of one column."""
 
-    def __init__(self, path: str, column: str, verify: bool) -> None:
+    def __init__(self, path: str, column: str | tuple[str, ...], verify: bool, typed: bool) -> None:
         import pyarrow.parquet
 
-        self._path, self._column, self._verify = path, column, verify
+        self._path, self._verify, self._typed = path, verify, typed
+        self._column = column if isinstance(column, str) else ""
+        wanted = [column] if isinstance(column, str) else list(column)
+        #: The columns to read; None: all.
+        self._columns = None if column in ("", ()) else wanted
         with pyarrow.parquet.ParquetFile(path) as file:
             self._metadata, names = file.metadata, file.schema_arrow.names
-        if column and column not in names:
-            raise ParioError(f"{path}: column {column}: expected one of {', '.join(names)}")
+        for one in self._columns or ():
+            if one not in names:
+                raise ParioError(f"{path}: column {one}: expected one of {', '.join(names)}")
 
     def groups(self) -> Groups:
         begins, firsts, end = [], [0], len(b"PAR1")
@@ -134,15 +147,15 @@ class _Parquet:
         }
         # A reader of its own, because several threads cannot share one.
         with pyarrow.parquet.ParquetFile(self._path, **how) as file:
-            columns = [self._column] if self._column else None
             for batch in file.iter_batches(
-                _ROWS, row_groups=[group], columns=columns, use_threads=False
+                _ROWS, row_groups=[group], columns=self._columns, use_threads=False
             ):
-                yield (
-                    self._column_of(batch.column(0))
-                    if columns
-                    else _join(map(_json, batch.to_pylist()))
-                )
+                if self._column:
+                    yield self._column_of(batch.column(0))
+                else:
+                    yield _join(
+                        _typed_rows(batch) if self._typed else map(_json, batch.to_pylist())
+                    )
 
     def _column_of(self, values: Any) -> Decoded:
         return _plain_bytes(values) or _join(self._values(values.to_pylist()))
@@ -185,6 +198,26 @@ def _plain_bytes(column: Any) -> Decoded | None:
     )
 
 
+def _typed_rows(batch: Any) -> Iterator[bytes]:
+    """The rows as pickled dictionaries, whose lists of numbers are arrays."""
+    names = batch.schema.names
+    for values in zip(*map(_typed_values, batch.columns), strict=True):
+        yield pickle.dumps(dict(zip(names, values, strict=True)))
+
+
+def _typed_values(column: Any) -> list[Any]:
+    import pyarrow
+
+    inner = getattr(column.type, "value_type", None)
+    numeric = inner is not None and pyarrow.types.is_primitive(inner)
+    if not numeric or pyarrow.types.is_dictionary(column.type):
+        return list(column.to_pylist())
+    return [
+        one.values if one.values is None else one.values.to_numpy(zero_copy_only=False)
+        for one in column
+    ]
+
+
 def _json(row: dict[str, Any]) -> bytes:
     return json.dumps(row, ensure_ascii=False, separators=(",", ":"), default=_text).encode()
 
@@ -196,7 +229,7 @@ def _text(value: Any) -> str:
 class _ArrayRecord:
     """Records as they were written. The package always compares checksums."""
 
-    def __init__(self, path: str, column: str, verify: bool) -> None:
+    def __init__(self, path: str, column: str | tuple[str, ...], verify: bool, typed: bool) -> None:
         if column:
             raise ParioError(f"{path}: records of ArrayRecord have no columns")
         from array_record.python.array_record_module import ArrayRecordReader

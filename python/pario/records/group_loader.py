@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import zlib
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -68,6 +69,23 @@ class GroupedFiles:
         if self.count >= int(self.firsts[-1]):
             return 0
         return max(1, min(self.count, _MIXED * self.count // max(1, self._bytes)))
+
+    def facts(self, together: int) -> tuple[int, int]:
+        """The numbers that describe the order in which ``together`` groups are mixed."""
+        return zlib.crc32(self.firsts.tobytes()) or 1, together
+
+    def mixed_order(self, seed: int, epoch: int, together: int) -> RecordOrder:
+        """The order of the records if the groups are mixed, ``together`` at a time."""
+        return self.order(("groups", seed, epoch, *self.facts(together)))
+
+    def order(self, order: _Order) -> RecordOrder:
+        """An order of the records by its name, seed, epoch and numbers."""
+        import numpy as np
+
+        counts = np.diff(self.ends.astype("u8"), prepend=np.uint64(0))
+        if order[0] == "groups":
+            return RecordOrder(("blocks", *order[1:]), counts, self.firsts.astype("u8"))
+        return RecordOrder(order, counts, np.empty(0, dtype="u8"))
 
     def decode(self, group: int, keep: bool) -> Decoded:
         """Decodes a group; ``keep``: keeps it, because it may be needed again soon."""
@@ -138,20 +156,14 @@ class GroupLoader:
     def __init__(
         self, files: GroupedFiles, order: _Order, share: _Share, memory: int, threads: int
     ) -> None:
-        import numpy as np
 
         self._files, self._share, self._memory = files, share, memory
         self._turns_of = {"groups": self._mixed_turns, "as they lie": self._ordered_turns}.get(
             order[0], self._step_turns
         )
         self._keep = self._turns_of == self._step_turns
-        ends = files.ends.astype("u8")
-        counts = np.diff(ends, prepend=np.uint64(0))
-        mixed = files.firsts.astype("u8") if order[0] == "groups" else np.empty(0, dtype="u8")
-        self._order = RecordOrder(
-            ("blocks", *order[1:]) if order[0] == "groups" else order, counts, mixed
-        )
-        self._count, self._ahead = int(ends[-1]), _Ahead()
+        self._order = files.order(order)
+        self._count, self._ahead = int(files.ends[-1]), _Ahead()
         #: Groups of the turns in memory; of a group in several turns the first turn's.
         self._futures: dict[int, Future[Decoded]] = {}
         self._threads = max(1, min(threads, os.cpu_count() or 1))

@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from pario._native import read_record_groups, write_record_groups
@@ -36,11 +37,13 @@ class GroupedFile:
         self,
         path: str,
         foreign: Foreign,
-        column: str = "",
+        column: str | tuple[str, ...] = "",
         memory: int = MEMORY,
         verify: bool = True,
     ) -> None:
         self.path, self.foreign, self._column, self._verify = path, foreign, column, verify
+        #: Rows are pickled dictionaries in place of JSON.
+        self._typed = False
         self._seen = self._look()
         self._kept = Kept(memory)
         #: The open file of the package, and the process that opened it.
@@ -61,6 +64,12 @@ class GroupedFile:
 
     def __len__(self) -> int:
         return self._count
+
+    def with_typed_rows(self) -> GroupedFile:
+        """The same file, whose rows are pickled dictionaries of values and arrays."""
+        other = copy(self)
+        other._typed, other._decoder, other._kept = True, None, Kept(self.memory)
+        return other
 
     def read(self, number: int) -> tuple[bytes, int, int]:
         """One record, and the begin and end of its data in it."""
@@ -173,7 +182,7 @@ class GroupedFile:
     def _open(self) -> Decoder:
         process, decoder = self._decoder or (0, None)
         if decoder is None or process != os.getpid():
-            decoder = self.foreign.open(self.path, self._column, self._verify)
+            decoder = self.foreign.open(self.path, self._column, self._verify, self._typed)
             self._decoder = os.getpid(), decoder
         return decoder
 

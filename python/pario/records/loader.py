@@ -5,33 +5,34 @@ from __future__ import annotations
 import os
 import time
 import warnings
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from copy import copy
+from typing import TYPE_CHECKING, Any
 
 from pario._native import RecordFile, RecordLoader, schedule_step, schedule_steps, start_loader
 from pario.errors import ParioError
 from pario.records.batch import Batch
 from pario.records.dataset import REMOTE_THREADS, Dataset
+from pario.records.epochs import Epochs, find_rank
 from pario.records.group_loader import GroupedFiles, GroupLoader
 from pario.records.groups import GroupedFile
-from pario.records.passes import Passes, Place
-from pario.records.state import check_whole, read_state, write_state
-from pario.records.workers import Applied, Processes, Threads, apply
+from pario.records.mixture import Mixture, NumberLoader
+from pario.records.passes import Place
+from pario.records.regroup import Batching, Packing, Regrouped
+from pario.records.samples import Decode, Decoders, Inputs, decoders_of
+from pario.records.state import check_whole
+from pario.records.stats import LoaderStats, Progress
+from pario.records.steps import Steps
+from pario.records.workers import Mark, Processes, Threads, apply
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from pario.records.adapters import Batches
 
 _Share = tuple[int, int, int, int, int, int, str]
 
 #: The most threads of ``prefetch="auto"``; each has one request to the device at a time.
 MOST_THREADS = 16
-#: Waits for batches that are kept for percentiles.
-_MOST_WAITS = 100_000
 _PERMUTATION = (
     "Loader: in a full permutation each record may need a group of about {} records decoded;"
     " groups=N mixes the records of N groups, and pario records convert makes a file whose records"
@@ -39,77 +40,7 @@ _PERMUTATION = (
 )
 
 
-class _Progress(NamedTuple):
-    """The position of all ranks after a batch, and the batch's counts."""
-
-    position: int
-    records: int
-    bytes: int
-    skipped: int
-
-
-@dataclass
-class LoaderStats:
-    """Counts and times of a Loader since its creation.
-
-    Times are in seconds. ``waited``: waiting for batches other than the first of an epoch;
-    ``worked``: between batches; ``first``: waiting for the first batches of all ``epochs`` begun.
-    """
-
-    epochs: int = 0
-    batches: int = 0
-    records: int = 0
-    bytes: int = 0
-    skipped: int = 0
-    waited: float = 0.0
-    worked: float = 0.0
-    first: float = 0.0
-    threads: int = 0
-    waits: list[float] = field(default_factory=list, repr=False)
-
-    @property
-    def stalled(self) -> float:
-        """The fraction of the time spent waiting, without the first batches."""
-        return self.waited / (self.waited + self.worked) if self.waited else 0.0
-
-    def percentile(self, percent: float) -> float:
-        """A percentile of the waits for a batch, in seconds."""
-        waits = sorted(self.waits)
-        return waits[min(len(waits) - 1, int(len(waits) * percent / 100))] if waits else 0.0
-
-    def add_wait(self, seconds: float, first: bool) -> None:
-        """Adds a wait for a batch; ``first``: for the first batch of an epoch."""
-        if first:
-            self.first += seconds
-            self.epochs += 1
-            return
-        self.waited += seconds
-        if len(self.waits) < _MOST_WAITS:
-            self.waits.append(seconds)
-
-    def add(self, progress: _Progress) -> None:
-        """Adds the counts of a batch."""
-        self.batches += 1
-        self.records += progress.records
-        self.bytes += progress.bytes
-        self.skipped += progress.skipped
-
-    def __str__(self) -> str:
-        first = self.first / max(1, self.epochs)
-        seconds = self.first + self.waited + self.worked
-        rate = (
-            f"{self.records / seconds:,.0f} samples/s, {self.bytes / seconds / 1e6:,.1f} MB/s, "
-            if seconds
-            else ""
-        )
-        return (
-            f"waited {self.stalled:.1%} of step time (first batch {first * 1e3:.1f} ms, then p50"
-            f" {self.percentile(50) * 1e3:.2f} ms, p99 {self.percentile(99) * 1e3:.2f} ms),"
-            f" {rate}{self.threads} threads" + (f", {self.skipped} skipped" if self.skipped else "")
-        )
-
-
-class Loader:
+class Loader(Epochs):
     """The batches of one rank; each iteration is an epoch, or the rest of one.
 
     The order is a function of ``seed``, epoch and position alone: ranks, threads and workers do not
@@ -123,8 +54,9 @@ class Loader:
 
     Parameters
     ----------
-    dataset : Dataset, path or sequence of Dataset
-        One Dataset, or several as one after the other; or the path or URL of a Dataset.
+    dataset : Dataset, path, sequence of Dataset, or Mixture
+        One Dataset, or several as one after the other; or the path or URL of a Dataset; or several
+        that are mixed by weights.
     batch_size : int
         Records of a batch of one rank.
     shuffle : bool
@@ -142,8 +74,9 @@ class Loader:
     interleave : pair of int, optional
         ``(FILES, RECORDS)``: reads FILES data sets side by side, RECORDS of each in turn, in the
         order of tf.data's ``interleave(cycle_length, block_length)``.
-    rank, world : int
-        The number of this rank, and of all ranks.
+    rank, world : int, optional
+        The number of this rank, and of all ranks; default: those of torch.distributed if it is
+        initialized, else one rank.
     remainder : {"pad", "drop", "exact"}
         The division of the last step's records if they do not fill a batch of every rank. "pad":
         all ranks get equally many, fewer than ``world`` records are repeated; "drop": all ranks
@@ -151,8 +84,12 @@ class Loader:
         a rank may have one batch less.
     drop_last : bool
         Leaves out all records of such a last step.
-    transform : callable(memoryview) -> Any, optional
-        A function of each record. Without it and ``collate``, batches are of type Batch.
+    decode : bool or dict of str to callable
+        Samples are dictionaries of fields (``docs/training.md``) in place of bytes. A dictionary
+        has decoders by the name of the field, None: leave the bytes.
+    transform : callable(memoryview or dict) -> Any, optional
+        A function of each record, or sample: the first :meth:`map`. Without it, ``decode`` and
+        ``collate`` batches are of type Batch.
     workers : int
         Threads that call ``transform``; 0: the calling thread.
     processes : bool
@@ -200,17 +137,18 @@ class Loader:
 
     def __init__(
         self,
-        dataset: Dataset | str | os.PathLike[str] | Sequence[Dataset],
+        dataset: Dataset | str | os.PathLike[str] | Sequence[Dataset] | Mixture,
         batch_size: int = 1,
         *,
         shuffle: bool = False,
         seed: int = 0,
-        rank: int = 0,
-        world: int = 1,
+        rank: int | None = None,
+        world: int | None = None,
         blocks: tuple[int, int] | None = None,
         interleave: tuple[int, int] | None = None,
         groups: int | None = None,
-        transform: Callable[[memoryview], Any] | None = None,
+        decode: bool | Decoders = False,
+        transform: Callable[[Any], Any] | None = None,
         collate: Callable[[list[Any]], Any] | None = None,
         workers: int = 0,
         processes: bool = False,
@@ -221,44 +159,33 @@ class Loader:
         caching: str = "auto",
         errors: str = "raise",
     ) -> None:
-        if isinstance(dataset, str | os.PathLike):
-            dataset = Dataset(dataset)
-        self.datasets = [dataset] if isinstance(dataset, Dataset) else list(dataset)
-        self.count = sum(len(one) for one in self.datasets)
-        self.batch_size, self.world = (
-            check_whole("Loader: batch_size", batch_size, 1),
-            check_whole("Loader: world", world, 1),
-        )
-        self.rank = check_whole("Loader: rank", rank, 0, self.world - 1)
+        super().__init__(Place(check_whole("Loader: seed", seed, 0, 2**64 - 1), 0, 0))
+        self._mixture = dataset if isinstance(dataset, Mixture) else None
+        decoders = decoders_of(decode)
+        self.datasets = _list_datasets(dataset, typed=decoders is not None)
+        self.count = len(self._mixture or range(sum(map(len, self.datasets))))
+        self.batch_size = check_whole("Loader: batch_size", batch_size, 1)
+        self.rank, self.world = find_rank(rank, world)
         self._remainder = _remainder(remainder, drop_last)
-        self.seed, self.epoch, self.position = check_whole("Loader: seed", seed, 0, 2**64 - 1), 0, 0
-        self._iterations = 0
-        #: Of DataLoaders over torch(); None before its first call.
-        self._passes: Passes | None = None
-        self._order = (
-            "blocks"
-            if blocks
-            else "shuffled"
-            if shuffle
-            else "interleaved"
-            if interleave
-            else "as they lie"
-        )
+        self._order = _order_name(shuffle, blocks, interleave, self._mixture)
         sides = _pair("Loader: interleave", interleave)
         self._blocks = _pair("Loader: blocks", blocks) or (sides and sides[::-1]) or (1, 1)
-        self._grouped = self._grouped_files()
+        self._grouped = None if self._mixture else self._grouped_files()
         self._mix_groups(groups)
-        self._transform, self._collate, self._processes = transform, collate, processes
+        #: Makes the inputs of ``_steps`` of a batch.
+        self._inputs = list if decoders is None else Inputs(self.datasets).of
+        self._steps = Steps()
+        if decoders is not None:
+            self._steps = self._steps.then(Decode(decoders))
+        if transform is not None:
+            self._steps = self._steps.then(transform)
+        self._collate, self._processes = collate, processes
         self._workers = check_whole("Loader: workers", workers, 0)
         self._bucketing = self._bucketing_of() if self._order in ("as they lie", "shuffled") else ()
         most = REMOTE_THREADS if any(one.remote for one in self.datasets) else MOST_THREADS
         self._threads = most if prefetch == "auto" else check_whole("Loader: prefetch", prefetch, 1)
         self._memory, self._errors = check_whole("Loader: memory", memory, 0, 2**63), errors
         self.stats = LoaderStats()
-        if interleave and (shuffle or blocks):
-            raise ParioError(
-                "Loader: interleave is an order of its own: expected neither shuffle nor blocks"
-            )
         self._check(caching)
         self._direct = caching == "direct" or (
             caching == "auto" and not self._grouped and self._bytes() > _free_memory() / 2
@@ -295,10 +222,7 @@ class Loader:
             return
         together = files.default_mix() if groups is None else together
         if together:
-            self._order, self._blocks = (
-                "groups",
-                (zlib.crc32(files.firsts.tobytes()) or 1, together),
-            )
+            self._order, self._blocks = "groups", files.facts(together)
         elif files.default_mix():
             warnings.warn(_PERMUTATION.format(self.count // files.count), stacklevel=3)
 
@@ -337,28 +261,8 @@ class Loader:
         rank may have no batch in the last one."""
         return schedule_steps(self._share(position), self.count)
 
-    def __iter__(self) -> Iterator[Any]:
-        self.go_to(self._next_place())
-        self._iterations += 1
-        mine = self._iterations
-        for batch in self.part(1, 0):
-            yield batch
-            if self._iterations != mine:
-                raise ParioError(
-                    "an iteration over a Loader ends when another one begins, or a state is loaded:"
-                    " expected one at a time"
-                )
-        self.epoch, self.position = self.epoch + 1, 0
-
-    def go_to(self, place: Place) -> None:
-        """Sets seed, epoch and position, from which the next iteration reads."""
-        self.seed, self.epoch, self.position = place
-
-    def _next_place(self) -> Place:
-        """The current place; after the last batch of an epoch the beginning of the next one."""
-        return self._normalize(Place(self.seed, self.epoch, self.position))
-
-    def _normalize(self, place: Place) -> Place:
+    def normalize(self, place: Place) -> Place:
+        """The place; after the last batch of an epoch the beginning of the next one."""
         return (
             place.next_epoch() if place.position and not self._steps_from(place.position) else place
         )
@@ -367,88 +271,154 @@ class Loader:
         """The share of one of ``stride`` workers: every ``stride``-th batch from ``offset`` on,
         counted from the current position.
         """
-        yield from self._time_batches(
-            self._transform_batches(
-                self._read(self._start(self._share(self.position, stride, offset)))
-            )
-        )
+        for _, batch in self._batches(self._share(self.position, stride, offset)):
+            yield batch
 
-    def _start(self, share: _Share) -> RecordLoader | GroupLoader:
+    def _batches(self, share: _Share) -> Iterator[tuple[Progress, Any]]:
+        return self._time_batches(self._transform_batches(self._read(self._start(share))))
+
+    def _start(self, share: _Share) -> RecordLoader | GroupLoader | NumberLoader:
+        if self._mixture:
+            numbers = self._mixture.order(
+                self.datasets, self.seed, self._order == "shuffled mixture"
+            )
+            begin = self.epoch * self.count
+            return NumberLoader(
+                self.datasets,
+                lambda first, last: numbers(begin + first, begin + last),
+                (share, self.count),
+                self._memory,
+                self._threads,
+            )
         order = (self._order, self.seed, self.epoch, *self._blocks)
         if self._grouped:
             return GroupLoader(self._grouped, order, share, self._memory, self._threads)
         return start_loader(self._files(), order, share, self._memory, self._threads, self._direct)
 
-    def forever(self) -> Iterator[Any]:
-        """Yields the batches of epoch after epoch, for Keras and
-        ``tf.data.Dataset.from_generator(loader.forever, ...)``. Ends if an epoch has no batch for
-        this rank.
-        """
-        while True:
-            begin, batches = self._next_place().position, 0
-            for batch in self:
-                batches += 1
-                yield batch
-            if begin + batches == 0:
-                return
-
-    def torch(self) -> Batches:
-        """The batches for ``DataLoader(loader.torch(), batch_size=None, num_workers=N)``.
-
-        Each pass is the next epoch; worker processes share the batches and keep their order. Needs
-        PyTorch.
-        """
-        from pario.records.adapters import Batches
-
-        if self._passes is None:
-            self._passes = Passes(self._next_place())
-        return Batches(self, self._passes)
-
-    def state_dict(self) -> dict[str, Any]:
-        """The state after the last batch returned.
-
-        Returns
-        -------
-        dict
-            A few numbers and texts, fit for JSON; equal on all ranks after equally many batches.
-
-        Raises
-        ------
-        ParioError
-            Worker processes of a DataLoader read the batches, and have read ahead.
-        """
-        if self._passes and self._passes.read_by_workers():
-            raise ParioError(
-                "state of a Loader: worker processes of a DataLoader have read ahead: expected"
-                " loader.torch().state_after(batches) or a StatefulDataLoader"
-            )
-        return self.state_of(self._next_place())
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Lets the next iteration, or pass of a DataLoader, begin at a state.
+    def map(self, function: Callable[[Any], Any]) -> Loader:
+        """A Loader that applies a function to each sample, or record, after the functions before.
 
         Parameters
         ----------
-        state : dict
-            From ``state_dict()``; the number of ranks and the batch size may differ.
+        function : callable(sample) -> Any
+            Called by ``workers``; with ``processes=True`` it must be a function of a module.
 
-        Raises
-        ------
-        ParioError
-            The state is damaged, or belongs to other records or another order. Nothing changes.
+        Returns
+        -------
+        Loader
+            It begins at the place of this one, and has statistics of its own.
         """
-        self.go_to(self.place_of(state))
-        self._iterations += 1
-        if self._passes:
-            self._passes.set_next(self._next_place())
+        return self._derive(self._steps.then(function))
 
-    def state_of(self, place: Place) -> dict[str, Any]:
-        """The state of a Loader at a place."""
-        return write_state(place, self.count, self._whole_order())
+    def filter(self, function: Callable[[Any], Any]) -> Loader:
+        """A Loader that leaves out samples, or records.
 
-    def place_of(self, state: dict[str, Any]) -> Place:
-        """The place of a state; raises ParioError as ``load_state_dict``."""
-        return read_state(state, self.count, self._whole_order())
+        Batches become smaller, possibly empty; :meth:`batch` makes full ones. A state counts the
+        records of the source.
+
+        Parameters
+        ----------
+        function : callable(sample) -> bool
+            Whether to keep a sample, as of :meth:`map`.
+
+        Returns
+        -------
+        Loader
+            As of :meth:`map`.
+        """
+        return self._derive(self._steps.then(function, filters=True))
+
+    def batch(
+        self,
+        size: int = 0,
+        *,
+        tokens: int = 0,
+        length: Callable[[Any], int] | None = None,
+        pool: int = 0,
+    ) -> Regrouped:
+        """A loader of full batches of the samples that filters keep, or of a number of tokens.
+
+        The batches of an epoch are a function of its order alone. Each rank reads and transforms
+        all samples, to know where its batches begin.
+
+        Parameters
+        ----------
+        size : int
+            Samples of a batch of one rank at most; 0: ``batch_size``, or with ``tokens`` any.
+        tokens : int
+            Samples of a batch times the length of its longest one, at most; 0: any. A longer
+            sample is a batch of its own.
+        length : callable(sample) -> int, optional
+            The length of a sample; default: ``len``.
+        pool : int
+            Records of the source whose samples are sorted by length before they are divided into
+            batches, which are then put in random order; 0: no sorting.
+
+        Returns
+        -------
+        Regrouped
+            It iterates, resumes, and serves a DataLoader as a Loader.
+        """
+        size = size or (0 if tokens else self.batch_size)
+        return Regrouped(self, Batching(size, tokens, length, pool, self.drops_last))
+
+    def pack_tokens(
+        self, window: int, *, field: str = "", end: int | None = None, pad: int | None = None
+    ) -> Regrouped:
+        """A loader of windows of tokens, cut from documents one after the other.
+
+        A batch has ``batch_size`` windows: a dictionary of arrays of shape (windows, ``window``)
+        and type int64: ``tokens``; ``segment_ids``, which number the documents of each window from
+        1, 0 for padding; ``positions``, of the tokens in their documents. The last batch of an
+        epoch may have fewer. Each rank reads and transforms all samples.
+
+        Parameters
+        ----------
+        window : int
+            Tokens of a window.
+        field : str
+            The field of a sample that has its tokens; empty: the sample itself, an array or list
+            of whole numbers.
+        end : int, optional
+            A token to put behind each document.
+        pad : int, optional
+            Fills the last window of an epoch; default: the rest of the tokens is dropped.
+
+        Returns
+        -------
+        Regrouped
+            It iterates, resumes, and serves a DataLoader as a Loader, also within a document.
+        """
+        return Regrouped(self, Packing(window, self.batch_size, field, end, pad, self.drops_last))
+
+    @property
+    def drops_last(self) -> bool:
+        """True if batches that are not full are left out."""
+        return self._remainder == "full batches"
+
+    def for_all_ranks(self) -> Loader:
+        """A Loader of the samples of all ranks, in order."""
+        other = self._derive(self._steps)
+        other.rank, other.world, other._remainder, other._collate = 0, 1, "exact", None
+        return other
+
+    def samples_from(self, place: Place) -> Iterator[tuple[int, Any]]:
+        """The samples of this rank from a place on, and their positions in the epoch. For one rank
+        only."""
+        self.go_to(place)
+        for progress, samples in self._batches(self._share(place.position)):
+            begin = progress.position - progress.whole
+            yield from zip((progress.places + begin).tolist(), samples, strict=True)
+
+    def collate(self, samples: list[Any]) -> Any:
+        """The batch of these samples, by the function given as ``collate``."""
+        return self._collate(samples) if self._collate else samples
+
+    def _derive(self, steps: Steps) -> Loader:
+        other = copy(self)
+        other._steps, other.stats = steps, LoaderStats()
+        other._iterations, other._passes = 0, None
+        return other
 
     def place_after(self, place: Place, batches: int) -> Place:
         """The place after this rank's first ``batches`` batches that follow ``place``."""
@@ -456,70 +426,74 @@ class Loader:
         if check_whole("Loader: batches", batches, 0, most) == 0:
             return place
         _, _, end = schedule_step(self._share(place.position), self.count, batches - 1)
-        return self._normalize(place._replace(position=end))
+        return self.normalize(place._replace(position=end))
 
     def division(self) -> tuple[int, int, int, str]:
         """The division of an epoch: batch size, ranks, this rank, treatment of the remainder."""
         return self.batch_size, self.world, self.rank, self._remainder
 
-    def _whole_order(self) -> list[Any]:
+    def whole_order(self) -> list[Any]:
+        """Names and numbers that determine the order, beside seed and epoch."""
+        if self._mixture:
+            return [self._order, *self._mixture.facts()]
         return [self._order, *self._blocks, *self._bucketing]
 
-    def _read(self, native: RecordLoader | GroupLoader) -> Iterator[tuple[_Progress, Batch]]:
-        with closing(native) if isinstance(native, GroupLoader) else nullcontext():
+    def _read(
+        self, native: RecordLoader | GroupLoader | NumberLoader
+    ) -> Iterator[tuple[Progress, Batch]]:
+        import numpy as np
+
+        with nullcontext() if isinstance(native, RecordLoader) else closing(native):
             while (read := native.next()) is not None:
                 memory, numbers, places, failures, position = read
+                kept = np.arange(len(numbers))
                 if failures:
-                    numbers, places = self._without(failures, numbers, places)
+                    kept = self._find_whole(failures, numbers)
+                whole, numbers, places = len(numbers), numbers[kept], places[kept]
                 self.stats.threads = native.threads()
                 data = int((places[:, 1] - places[:, 0]).sum())
                 yield (
-                    _Progress(position, len(numbers), data, len(failures)),
+                    Progress(position, kept, whole, data, len(failures)),
                     Batch(memory, numbers, places),
                 )
 
-    def _without(
-        self, failures: list[tuple[int, str]], numbers: NDArray[Any], places: NDArray[Any]
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _find_whole(self, failures: list[tuple[int, str]], numbers: NDArray[Any]) -> NDArray[Any]:
+        """The places of the records that were read."""
         import numpy as np
 
         if self._errors == "raise":
             raise ParioError("record {}: {}".format(*failures[0]))
-        whole = ~np.isin(numbers, [number for number, _ in failures])
-        return numbers[whole], places[whole]
+        return np.flatnonzero(~np.isin(numbers, [number for number, _ in failures]))
 
     def _transform_batches(
-        self, batches: Iterator[tuple[_Progress, Batch]]
-    ) -> Iterator[tuple[_Progress, Any]]:
-        transform = self._transform
-        if transform is None:
+        self, batches: Iterator[tuple[Progress, Batch]]
+    ) -> Iterator[tuple[Progress, Any]]:
+        steps, inputs = self._steps, self._inputs
+        if not steps.functions:
             return (
-                (progress, self._collate_results(list(batch)) if self._collate else batch)
+                (progress, self.collate(list(batch)) if self._collate else batch)
                 for progress, batch in batches
             )
-        applied: Iterator[tuple[_Progress, Applied]]
+        applied: Iterator[tuple[Progress, list[Any]]]
         if self._workers == 0:
             applied = (
-                (progress, apply(transform, list(batch), batch.numbers.tolist(), self._errors))
+                (progress, apply(steps, inputs(batch), batch.numbers.tolist(), self._errors))
                 for progress, batch in batches
             )
         else:
             applied = (Processes if self._processes else Threads)(
-                transform, self._errors, self._workers
+                inputs, steps, self._errors, self._workers
             ).apply_to_batches(batches)
         return (self._finish(progress, results) for progress, results in applied)
 
-    def _finish(self, progress: _Progress, applied: Applied) -> tuple[_Progress, Any]:
-        results, skipped = applied
-        given = progress._replace(
-            records=progress.records - skipped, skipped=progress.skipped + skipped
-        )
-        return given, self._collate_results(results)
+    def _finish(self, progress: Progress, results: list[Any]) -> tuple[Progress, Any]:
+        kept = [place for place, result in enumerate(results) if not isinstance(result, Mark)]
+        failed = sum(result is Mark.FAILED for result in results)
+        return progress.without(failed, kept), self.collate([results[k] for k in kept])
 
-    def _collate_results(self, results: list[Any]) -> Any:
-        return self._collate(results) if self._collate else results
-
-    def _time_batches(self, batches: Iterator[tuple[_Progress, Any]]) -> Iterator[Any]:
+    def _time_batches(
+        self, batches: Iterator[tuple[Progress, Any]]
+    ) -> Iterator[tuple[Progress, Any]]:
         stats, owner = self.stats, os.getpid()
         begin, first = time.perf_counter(), True
         for progress, batch in batches:
@@ -527,7 +501,7 @@ class Loader:
             stats.add_wait(now - begin, first)
             stats.add(progress)
             first, self.position = False, progress.position
-            yield batch
+            yield progress, batch
             if os.getpid() != owner:
                 raise ParioError(
                     "an iteration over a Loader belongs to the process that began it: begin one in"
@@ -535,6 +509,31 @@ class Loader:
                 )
             begin = time.perf_counter()
             stats.worked += begin - now
+
+
+def _list_datasets(
+    dataset: Dataset | str | os.PathLike[str] | Sequence[Dataset] | Mixture, typed: bool
+) -> list[Dataset]:
+    if isinstance(dataset, str | os.PathLike):
+        dataset = Dataset(dataset)
+    if isinstance(dataset, Mixture):
+        dataset = dataset.datasets
+    datasets = [dataset] if isinstance(dataset, Dataset) else list(dataset)
+    return [one.with_typed_rows() for one in datasets] if typed else datasets
+
+
+def _order_name(shuffle: bool, blocks: Any, interleave: Any, mixture: Mixture | None) -> str:
+    if interleave and (shuffle or blocks):
+        raise ParioError(
+            "Loader: interleave is an order of its own: expected neither shuffle nor blocks"
+        )
+    if mixture and (blocks or interleave):
+        raise ParioError("Loader: a Mixture: expected neither blocks nor interleave")
+    if mixture:
+        return "shuffled mixture" if shuffle else "mixture"
+    if blocks:
+        return "blocks"
+    return "shuffled" if shuffle else "interleaved" if interleave else "as they lie"
 
 
 def _pair(name: str, values: Any) -> tuple[int, int] | None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 #: The worker number of a DataLoader without worker processes.
 MAIN = -1
 #: Process that runs the DataLoader, event, worker, token, and the fields of a Place.
-_ENTRY = struct.Struct("<QQqqQQQ")
+_ENTRY = struct.Struct("<QQqqQQQQ")
 _BEGIN, _REPLACE, _SET_NEXT = range(3)
 
 
@@ -26,6 +26,8 @@ class Place(NamedTuple):
     epoch: int
     #: Records of the epoch that all ranks together have read before.
     position: int
+    #: Tokens of the record at ``position``, or batches of its pool, that were used before.
+    skip: int = 0
 
     def next_epoch(self) -> Place:
         """The beginning of the epoch after this one."""

@@ -15,7 +15,9 @@ _MOST = 2**31 - 1
 
 def write_state(place: Place, records: int, order: list[Any]) -> dict[str, Any]:
     """The state at a place of ``records`` records in an order."""
-    return {"version": _VERSION, **place._asdict(), "records": records, "order": order}
+    skip = {"skip": place.skip} if place.skip else {}
+    numbers = {"seed": place.seed, "epoch": place.epoch, "position": place.position, **skip}
+    return {"version": _VERSION, **numbers, "records": records, "order": order}
 
 
 def read_state(state: Any, records: int, order: list[Any]) -> Place:
@@ -26,11 +28,12 @@ def read_state(state: Any, records: int, order: list[Any]) -> Place:
     expect_same("records", state, records)
     expect_same("order", state, order)
     most = {"seed": 2**64 - 1, "epoch": 2**32 - 1, "position": records}
-    numbers = (
+    seed, epoch, position = (
         check_whole(f"state of a Loader: {name}", state.get(name), 0, end)
         for name, end in most.items()
     )
-    return Place(*numbers)
+    skip = check_whole("state of a Loader: skip", state.get("skip", 0), 0, 2**63)
+    return Place(seed, epoch, position, skip)
 
 
 def expect_same(name: str, state: dict[str, Any], value: Any) -> None:

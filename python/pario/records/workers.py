@@ -13,49 +13,69 @@ from concurrent.futures import (
     ProcessPoolExecutor,
     ThreadPoolExecutor,
 )
+from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pario.errors import ParioError
+from pario.records.samples import MissingPackageError, Raw
 
 if TYPE_CHECKING:
     from pario.records.batch import Batch
 
 _Note = TypeVar("_Note")
-#: The results of a batch, and the number of records skipped.
-Applied = tuple[list[Any], int]
 #: In a worker process: the current record of each submitted batch, -1 if none. In memory shared
 #: with the Loader's process, which names these records if a worker process ends.
 _under_way: Any = None
 
 
+class Mark(Enum):
+    """The result of a record without one."""
+
+    #: A filter left the sample out.
+    FILTERED = "filtered"
+    #: The transform failed.
+    FAILED = "failed"
+
+
 def apply(
     transform: Callable[[Any], Any], records: list[Any], numbers: Iterable[int], errors: str
-) -> Applied:
-    """Applies the function to each record, in this thread."""
-    results = []
+) -> list[Any]:
+    """Applies the function to each record, in this thread. Returns a result or a Mark for each."""
+    results: list[Any] = []
     for number, record in zip(numbers, records, strict=True):
         try:
             results.append(transform(record))
+        except MissingPackageError:
+            raise
         except Exception as error:
             if errors == "raise":
                 raise ParioError(
                     f"record {number}: transform: {type(error).__name__}: {error}"
                 ) from error
-    return results, len(records) - len(results)
+            results.append(Mark.FAILED)
+    return results
 
 
 class Threads:
     """Applies a function in ``count`` threads, during one iteration."""
 
-    def __init__(self, transform: Callable[[Any], Any], errors: str, count: int) -> None:
+    def __init__(
+        self,
+        inputs: Callable[[Batch], list[Any]],
+        transform: Callable[[Any], Any],
+        errors: str,
+        count: int,
+    ) -> None:
+        #: The arguments of the function for a batch.
+        self._inputs = inputs
         self._transform, self._errors, self._most = transform, errors, 2 * count
         self._executor = self._executor_of(count)
 
     def apply_to_batches(
         self, batches: Iterator[tuple[_Note, Batch]]
-    ) -> Iterator[tuple[_Note, Applied]]:
+    ) -> Iterator[tuple[_Note, list[Any]]]:
         """The results of each batch, with the note that came with it."""
-        pending: deque[tuple[_Note, Future[Applied]]] = deque()
+        pending: deque[tuple[_Note, Future[list[Any]]]] = deque()
         try:
             for number, (note, batch) in enumerate(batches):
                 pending.append((note, self._submit(number % (self._most + 1), batch)))
@@ -66,20 +86,20 @@ class Threads:
         finally:
             self._executor.shutdown(cancel_futures=True)
 
-    def _first(self, pending: deque[tuple[_Note, Future[Applied]]]) -> tuple[_Note, Applied]:
+    def _first(self, pending: deque[tuple[_Note, Future[list[Any]]]]) -> tuple[_Note, list[Any]]:
         note, future = pending.popleft()
         return note, self._result(future)
 
     def _executor_of(self, count: int) -> Executor:
         return ThreadPoolExecutor(count, "pario-transform")
 
-    def _submit(self, slot: int, batch: Batch) -> Future[Applied]:
+    def _submit(self, slot: int, batch: Batch) -> Future[list[Any]]:
         """Submits a batch; ``slot``: a number that no other pending batch has."""
         return self._executor.submit(
-            apply, self._transform, list(batch), batch.numbers.tolist(), self._errors
+            apply, self._transform, self._inputs(batch), batch.numbers.tolist(), self._errors
         )
 
-    def _result(self, future: Future[Applied]) -> Applied:
+    def _result(self, future: Future[list[Any]]) -> list[Any]:
         return future.result()
 
 
@@ -103,8 +123,8 @@ class Processes(Threads):
         self._under_way = context.RawArray("q", [-1] * (self._most + 1))
         return ProcessPoolExecutor(count, context, _set_under_way, (self._under_way,))
 
-    def _submit(self, slot: int, batch: Batch) -> Future[Applied]:
-        records = [bytes(record) for record in batch]
+    def _submit(self, slot: int, batch: Batch) -> Future[list[Any]]:
+        records = [_copy(record) for record in self._inputs(batch)]
         try:
             return self._executor.submit(
                 _apply_with_notes,
@@ -117,7 +137,7 @@ class Processes(Threads):
         except BrokenExecutor as error:
             raise self._make_error() from error
 
-    def _result(self, future: Future[Applied]) -> Applied:
+    def _result(self, future: Future[list[Any]]) -> list[Any]:
         try:
             return future.result()
         except BrokenExecutor as error:
@@ -142,6 +162,13 @@ class Processes(Threads):
         return ParioError(f"{where}: transform: its process ended (killed, or out of memory?)")
 
 
+def _copy(record: Any) -> Any:
+    """A record, or the input of a decoder, that can be sent to a process."""
+    if isinstance(record, Raw):
+        return record._replace(data=bytes(record.data))
+    return bytes(record)
+
+
 def _set_under_way(shared: Any) -> None:
     global _under_way
     _under_way = shared
@@ -150,10 +177,10 @@ def _set_under_way(shared: Any) -> None:
 def _apply_with_notes(
     slot: int,
     transform: Callable[[Any], Any],
-    records: list[bytes],
+    records: list[Any],
     numbers: list[int],
     errors: str,
-) -> Applied:
+) -> list[Any]:
     """Applies the function in a worker process, and notes the current record."""
     return apply(transform, records, _note_each(slot, numbers), errors)
 

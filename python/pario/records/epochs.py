@@ -1,0 +1,157 @@
+"""Batches of epoch after epoch, with the state of any place: the base of all loaders."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pario.errors import ParioError
+from pario.records.passes import Passes, Place
+from pario.records.state import check_whole, read_state, write_state
+
+if TYPE_CHECKING:
+    from pario.records.adapters import Batches
+
+
+class Epochs(ABC):
+    """The batches of one rank; each iteration is an epoch, or the rest of one."""
+
+    #: Records of an epoch, of all ranks.
+    count: int
+
+    def __init__(self, place: Place) -> None:
+        self.go_to(place)
+        self._iterations = 0
+        #: Of DataLoaders over torch(); None before its first call.
+        self._passes: Passes | None = None
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Batches of this rank in a whole epoch; TypeError if it is not known."""
+
+    @abstractmethod
+    def part(self, stride: int, offset: int) -> Iterator[Any]:
+        """The share of one of ``stride`` workers: every ``stride``-th batch from ``offset`` on,
+        counted from the current position.
+        """
+
+    @abstractmethod
+    def place_after(self, place: Place, batches: int) -> Place:
+        """The place after this rank's first ``batches`` batches that follow ``place``."""
+
+    @abstractmethod
+    def division(self) -> tuple[int, int, int, str]:
+        """The division of an epoch: batch size, ranks, this rank, treatment of the remainder."""
+
+    @abstractmethod
+    def whole_order(self) -> list[Any]:
+        """Names and numbers that determine the order, beside seed and epoch."""
+
+    @abstractmethod
+    def normalize(self, place: Place) -> Place:
+        """The place; after the last batch of an epoch the beginning of the next one."""
+
+    def __iter__(self) -> Iterator[Any]:
+        self.go_to(self._next_place())
+        self._iterations += 1
+        mine = self._iterations
+        for batch in self.part(1, 0):
+            yield batch
+            if self._iterations != mine:
+                raise ParioError(
+                    "an iteration over a Loader ends when another one begins, or a state is loaded:"
+                    " expected one at a time"
+                )
+        self.go_to(Place(self.seed, self.epoch + 1, 0))
+
+    def go_to(self, place: Place) -> None:
+        """Sets seed, epoch and position, from which the next iteration reads."""
+        self.seed, self.epoch, self.position, self.skip = place
+
+    def _next_place(self) -> Place:
+        return self.normalize(Place(self.seed, self.epoch, self.position, self.skip))
+
+    def forever(self) -> Iterator[Any]:
+        """Yields the batches of epoch after epoch, for Keras and
+        ``tf.data.Dataset.from_generator(loader.forever, ...)``. Ends if an epoch has no batch for
+        this rank.
+        """
+        while True:
+            begin, batches = self._next_place().position, 0
+            for batch in self:
+                batches += 1
+                yield batch
+            if begin + batches == 0:
+                return
+
+    def torch(self) -> Batches:
+        """The batches for ``DataLoader(loader.torch(), batch_size=None, num_workers=N)``.
+
+        Each pass is the next epoch; worker processes share the batches and keep their order. Needs
+        PyTorch.
+        """
+        from pario.records.adapters import Batches
+
+        if self._passes is None:
+            self._passes = Passes(self._next_place())
+        return Batches(self, self._passes)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state after the last batch returned.
+
+        Returns
+        -------
+        dict
+            A few numbers and texts, fit for JSON; equal on all ranks after equally many batches.
+
+        Raises
+        ------
+        ParioError
+            Worker processes of a DataLoader read the batches, and have read ahead.
+        """
+        if self._passes and self._passes.read_by_workers():
+            raise ParioError(
+                "state of a Loader: worker processes of a DataLoader have read ahead: expected"
+                " loader.torch().state_after(batches) or a StatefulDataLoader"
+            )
+        return self.state_of(self._next_place())
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Lets the next iteration, or pass of a DataLoader, begin at a state.
+
+        Parameters
+        ----------
+        state : dict
+            From ``state_dict()``; the number of ranks and the batch size may differ.
+
+        Raises
+        ------
+        ParioError
+            The state is damaged, or belongs to other records or another order. Nothing changes.
+        """
+        self.go_to(self.place_of(state))
+        self._iterations += 1
+        if self._passes:
+            self._passes.set_next(self._next_place())
+
+    def state_of(self, place: Place) -> dict[str, Any]:
+        """The state of a Loader at a place."""
+        return write_state(place, self.count, self.whole_order())
+
+    def place_of(self, state: dict[str, Any]) -> Place:
+        """The place of a state; raises ParioError as ``load_state_dict``."""
+        return read_state(state, self.count, self.whole_order())
+
+
+def find_rank(rank: int | None, world: int | None) -> tuple[int, int]:
+    """The number of this rank, and of all ranks: the arguments, else those of torch.distributed if
+    it is initialized, else one rank."""
+    if rank is None and world is None:
+        distributed = getattr(sys.modules.get("torch"), "distributed", None)
+        if distributed and distributed.is_available() and distributed.is_initialized():
+            return int(distributed.get_rank()), int(distributed.get_world_size())
+        return 0, 1
+    world = check_whole("Loader: world", 1 if world is None else world, 1)
+    return check_whole("Loader: rank", rank or 0, 0, world - 1), world
