@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
+import tarfile
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 
 from pario.cli import main
-from pario.records import Batch, Dataset, Loader
+from pario.records import Batch, Dataset, Loader, Mixture
 from tests.examples.pages import read_code
 from tests.support.commands import run_command
 
@@ -21,6 +23,7 @@ CODE = read_code("training.md")
 LOADER, DATA_LOADER = "The loader", "PyTorch's DataLoader"
 ARRAYS, REPORT = "Keras, TensorFlow, JAX", "Waiting times of a program"
 MEMORY = "Memory for a larger batch"
+SAMPLES, MIXTURES = "Samples", "Mixtures"
 
 
 @pytest.fixture
@@ -46,6 +49,8 @@ def run_arrays(number: int, **names: Any) -> dict[str, Any]:
 def test_all_code_of_the_page_is_run() -> None:
     assert {heading: len(blocks) for heading, blocks in CODE.items()} == {
         LOADER: 1,
+        SAMPLES: 1,
+        MIXTURES: 1,
         REPORT: 1,  # no code
         DATA_LOADER: 1,
         ARRAYS: 4,
@@ -60,6 +65,23 @@ def test_the_loader(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     exec(CODE[LOADER][0], names)
     assert names["values"].shape == (32, VALUES)
     assert capsys.readouterr().out.startswith("waited ")
+
+
+def test_samples_and_mixtures(place: Path) -> None:
+    for name, count in (("web", 50), ("books", 20), ("code", 10)):
+        (place / f"{name}.jsonl").write_text(f'{{"of": "{name}"}}\n' * count)
+    with tarfile.open("train.tar", "w") as archive:
+        for number in range(10):
+            content = f'{{"width": {254 + number}}}'.encode()
+            header = tarfile.TarInfo(f"{number}.json")
+            header.size = len(content)
+            archive.addfile(header, BytesIO(content))
+    names: dict[str, Any] = {"Loader": Loader, "Mixture": Mixture, "augment": lambda one: one}
+    exec(CODE[SAMPLES][0], names)
+    (batch,) = names["loader"]
+    assert sorted(sample["json"]["width"] for sample in batch) == list(range(256, 264))
+    exec(CODE[MIXTURES][0], names := names | {"code": Dataset("code.jsonl")})
+    assert sum(map(len, names["loader"])) == 80
 
 
 @pytest.mark.system
