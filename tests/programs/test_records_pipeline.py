@@ -4,131 +4,32 @@ workers, and continued at any batch."""
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
-from functools import cache
-from itertools import chain, islice, zip_longest
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pario.errors import ParioError
 from pario.records import Dataset, Loader, Mixture
-from tests.support import training_oracle
-
-SIZES, SEED, EPOCHS, END = (61, 40), 5, 3, 999
-RULES: dict[str, list[Any] | None] = {
-    "records": None,
-    "full": ["batch", 4, 0, 0],
-    "tokens": ["batch", 0, 24, 0],
-    "lengths": ["batch", 5, 0, 32],
-    "lengths-tokens": ["batch", 0, 24, 40],
-    "pack": ["pack", 16, 2, END],
-}
-
-
-def make_spec(rule: str, mixed: bool, keep: int, shuffle: bool = True) -> dict[str, Any]:
-    return {
-        "sizes": SIZES,
-        "weights": [3, 1] if mixed else None,
-        "length": 90 if mixed else 0,
-        "shuffle": shuffle,
-        "seed": SEED,
-        "epochs": EPOCHS,
-        "keep": keep,
-        "rule": RULES[rule],
-    }
-
-
-@cache
-def compute(spec: str) -> list[list[Any]]:
-    """The batches of each epoch, by a process that cannot import pario."""
-    command = [sys.executable, "-I", "-S", training_oracle.__file__]
-    done = subprocess.run(command, input=spec, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+from tests.programs.pipelines import (
+    EPOCHS,
+    RULES,
+    SEED,
+    SIZES,
+    Keep,
+    join,
+    list_expected,
+    make_loader,
+    make_spec,
+    read,
+    write_files,
+)
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Dataset]:
-    """Lines of JSON: sample n has n % 7 + 1 tokens."""
-    folder, made, first = tmp_path_factory.mktemp("files"), [], 0
-    for size in SIZES:
-        numbers = range(first, first + size)
-        lines = [json.dumps({"n": n, "tokens": [n] * (n % 7 + 1)}) for n in numbers]
-        (folder / f"{first}.jsonl").write_text("\n".join(lines) + "\n")
-        made.append(Dataset(folder / f"{first}.jsonl"))
-        first += size
-    return made
-
-
-def length_of(sample: dict[str, Any]) -> int:
-    return len(sample["tokens"])
-
-
-class Keep:
-    """The filter of a specification; can be pickled."""
-
-    def __init__(self, keep: int) -> None:
-        self.keep = keep
-
-    def __call__(self, sample: dict[str, Any]) -> bool:
-        return bool(sample["n"] % self.keep)
-
-
-def make_loader(
-    files: Sequence[Dataset], spec: dict[str, Any], rank: int, world: int, **options: Any
-) -> Any:
-    mixture = (
-        Mixture(list(zip(files, spec["weights"] or (), strict=False)), spec["length"])
-        if (spec["weights"])
-        else None
-    )
-    rule = spec["rule"] or []
-    loader = Loader(
-        mixture or files,
-        rule[2] if rule[:1] == ["pack"] else 4,
-        shuffle=spec["shuffle"],
-        seed=SEED,
-        decode=True,
-        rank=rank,
-        world=world,
-        **{"remainder": "exact", **options},
-    )
-    if spec["keep"]:
-        loader = loader.filter(Keep(spec["keep"]))
-    if rule[:1] == ["batch"]:
-        return loader.batch(rule[1], tokens=rule[2], length=length_of, pool=rule[3])
-    if rule[:1] == ["pack"]:
-        return loader.pack_tokens(rule[1], field="tokens", end=END)
-    return loader
-
-
-def contents(batch: Any) -> list[Any]:
-    """A batch as the process without pario writes it."""
-    if isinstance(batch, dict):
-        rows = (batch["tokens"], batch["segment_ids"], batch["positions"])
-        return np.stack(rows, axis=1).tolist()  # type: ignore[no-any-return]
-    return [sample["n"] for sample in batch]
-
-
-def join(spec: dict[str, Any], ranks: Sequence[Sequence[Any]]) -> list[Any]:
-    """The batches of all ranks in order, or their samples if batches are windows of the source."""
-    batches = [one for step in zip_longest(*ranks) for one in step if one is not None]
-    return batches if spec["rule"] else list(chain(*batches))
-
-
-def list_expected(spec: dict[str, Any], epoch: int) -> list[Any]:
-    batches = compute(json.dumps(spec))[epoch]
-    return batches if spec["rule"] else [number for number in batches if number is not None]
-
-
-def read(loaders: Sequence[Any], steps: int | None = None) -> list[list[Any]]:
-    """The next batches of each rank in this epoch."""
-    running: list[Iterator[Any]] = [islice(iter(loader), steps) for loader in loaders]
-    return [[contents(batch) for batch in each] for each in running]
+    return write_files(tmp_path_factory.mktemp("files"))
 
 
 @pytest.mark.parametrize("world", [1, 3])
