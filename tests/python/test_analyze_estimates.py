@@ -141,6 +141,38 @@ def test_turns_on_one_file_cost_nothing_where_the_kernel_makes_writers_wait(
     assert ("serialized-ranks" in {one.rule for one in analyze(made).findings}) == gain
 
 
+def test_waiting_for_locks_of_a_few_tenths_of_a_millisecond_is_found() -> None:
+    made = make_run(COMPILED, wall=2.0)
+    made.has -= {"events"}
+    made.processes = np.repeat(made.processes, 3)
+    made.processes["pid"] += np.arange(3)
+    locks = {"writes": 1000, "locks": 2000}
+    for worker, seconds in ((1, 0.9), (2, 0.7)):
+        add_record(made, worker, "/scratch/ledger", opens=1, lock_time=seconds, **locks)
+    assert finding(made, "lock-waiting").seconds == pytest.approx(0.8, rel=0.02)
+
+
+def test_locks_of_a_network_file_system_that_take_a_request_each_are_no_waiting() -> None:
+    made = make_run(COMPILED, kind="lustre")
+    add_record(made, 0, "/scratch/ledger", writes=1000, locks=2000, lock_time=1.0)
+    assert "lock-waiting" not in {one.rule for one in analyze(made).findings}
+
+
+@pytest.mark.parametrize(
+    ("cpu", "gain"),
+    [
+        (1.8, 0.2 - 0.02),  # the program computes most of the time
+        (0.5, 0.4 - 0.02),
+    ],
+)
+def test_page_faults_cost_at_most_the_time_outside_of_user_code(cpu: float, gain: float) -> None:
+    made = make_run(COMPILED)
+    made.processes["cpu_user"], made.processes["cpu_system"] = cpu, 0.0
+    mapped = {"bytes_mapped": 40e6, "bytes_resident": 40e6, "mapped_faults": 4000}
+    add_record(made, 0, "/scratch/table", opens=1, maps=1, **mapped)
+    assert finding(made, "mmap-network").seconds == pytest.approx(gain, rel=0.02)
+
+
 @pytest.mark.parametrize(
     ("wall", "seconds", "found"),
     [(0.5, 0.03, True), (0.5, 0.015, False), (3.0, 0.04, False), (3.0, 0.06, True)],

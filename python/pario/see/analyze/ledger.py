@@ -87,12 +87,12 @@ class Ledger:
     def _worth(self, claims: list[Claim], granted: list[Floats]) -> tuple[float, float]:
         """Return the value of I/O, and of other time, in wall time: the part on the critical path
         if that is known, otherwise the seconds of the lane with most. Waiting counts as its mean
-        over lanes."""
+        over the lanes of the claim."""
         facts, along = self._facts, self._facts.times.along_path
         io, lanes, all_ranks = np.zeros(facts.ranks), np.zeros(facts.ranks), 0.0
         for claim, seconds in zip(claims, granted, strict=True):
             if claim.kind == WAITING:
-                all_ranks += float(seconds.sum()) / facts.ranks
+                all_ranks += float(seconds.mean()) if len(seconds) else 0.0
             elif claim.kind < 0:
                 share = (
                     facts.times.communication_weights

@@ -47,6 +47,15 @@ def kernel_totals(facts: Facts) -> KernelTotals | None:
     return _Reconciliation(facts, own).totals()
 
 
+def unexplained_seconds(facts: Facts) -> Floats:
+    """Return, per lane, the seconds outside of user code, traced calls and processor queues: page
+    faults, and other work of the kernel. NaN in lanes with threads, whose times overlap, and
+    without processor times."""
+    if not facts.times.divided:
+        return np.full(facts.ranks, np.nan)
+    return _Reconciliation(facts, facts.lanes.of_process >= 0).rest_of_single_threads
+
+
 def unseen_sentence(totals: KernelTotals | None) -> str:
     """Return the sentence that leads the verdict; empty if pario saw (nearly) all I/O."""
     return " ".join(map(_sentence, totals.unattributed)) if totals else ""
@@ -207,12 +216,17 @@ class _Reconciliation:
         user = self._by_lane(np.nan_to_num(processes["cpu_user"]))
         return user + times.io + times.waiting + times.communication + self._queued
 
-    @cached_property
+    @property
     def _unexplained_seconds(self) -> Floats:
         """Most seconds of untraced I/O; 0 in lanes with threads, whose times overlap."""
+        return np.nan_to_num(self.rest_of_single_threads)
+
+    @cached_property
+    def rest_of_single_threads(self) -> Floats:
+        """Seconds that nothing explains; NaN in lanes with threads."""
         rest = np.maximum(self._lived - self._explained_seconds, 0.0)
         threads = self._by_lane((self.facts.job.processes["threads"] > 1).astype(float))
-        return np.where(threads > 0, 0.0, rest)
+        return np.where(threads > 0, np.nan, rest)
 
     @cached_property
     def _waited_seconds(self) -> Floats:

@@ -12,12 +12,15 @@ from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import WAITING, Claim
 from pario.see.analyze.rules.base import Candidate, Rule, code, fact, scene
 
-SLOW_LOCK = 1e-3  # seconds of a lock call that waited for the lock's owner
+#: Most seconds of a lock call that waits for no owner: a system call, or a request over a network.
+FREE_LOCK, FREE_NETWORK_LOCK = 5e-6, 1e-3
 
 
 def _lock_waits(facts: Facts) -> Iterator[Candidate]:
-    locks, seconds = facts.column("locks"), facts.times.lock_seconds
-    mask = facts.stored & (locks > 0) & (seconds >= SLOW_LOCK * locks) & (facts.lane >= 0)
+    locks = facts.column("locks")
+    free = np.where(facts.network[facts.file], FREE_NETWORK_LOCK, FREE_LOCK)
+    seconds = np.maximum(facts.times.lock_seconds - free * locks, 0.0)
+    mask = facts.stored & (seconds > free * locks) & (facts.lane >= 0)
     if not mask.any():
         return
     subject = scene(facts, mask, seconds)
@@ -48,7 +51,8 @@ def _lock_waits(facts: Facts) -> Iterator[Candidate]:
             ),
         ),
         claims=[Claim(lanes, WAITING, sums(facts.lane[rows], seconds[rows], facts.ranks)[lanes])],
-        method="time in flock, lockf and the lock commands of fcntl",
+        method="mean time of these processes in flock, lockf and the lock commands of fcntl,"
+        " without that of locks that are free",
     )
 
 
@@ -56,8 +60,15 @@ LOCKS = Rule(
     name="lock-waiting",
     remedy="holding locks for a shorter time",
     sees="Processes that wait for locks of files: flock, lockf, fcntl.",
-    threshold=f"Lock calls of {1e3 * SLOW_LOCK:.0f} ms or more on average per process and file.",
-    estimate="Time in lock calls.",
+    threshold=(
+        f"Lock calls of more than {wording.seconds(2 * FREE_LOCK)} on average per process and file"
+        f" ({wording.seconds(2 * FREE_NETWORK_LOCK)} on network file systems)."
+    ),
+    estimate=(
+        "Time in lock calls, the mean of the processes that wait, without"
+        f" {wording.seconds(FREE_LOCK)} per call ({wording.seconds(FREE_NETWORK_LOCK)} on network"
+        " file systems), which free locks need."
+    ),
     advice="Shorter locks of smaller ranges, or a file for each process.",
     control="The same locks without another owner.",
     find=_lock_waits,

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
-from pario.see.analyze.arrays import sums
+from pario.see.analyze.arrays import Floats, Ints, ratio, sums
 from pario.see.analyze.cells import KINDS
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim, claim_all
+from pario.see.analyze.reconcile import unexplained_seconds
 from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import (
     Candidate,
@@ -27,6 +28,7 @@ MANY_FAULTS = 1000
 FAULT_SECONDS = 0.1e-3
 NETWORK_FAULT_SECONDS = 0.5e-3
 MANY_MAPS = 1000
+_LIMIT = ", at most the process's time outside of its own code, traced calls and processor queues"
 
 
 def _page_faults(facts: Facts) -> Iterator[Candidate]:
@@ -37,8 +39,8 @@ def _page_faults(facts: Facts) -> Iterator[Candidate]:
     mask = facts.posix & own & (faults > 0) & (many[np.maximum(facts.lane, 0)] >= MANY_FAULTS)
     if not mask.any():
         return
-    each = np.where(network, NETWORK_FAULT_SECONDS, FAULT_SECONDS)
-    subject = scene(facts, mask, faults * each)
+    subject = scene(facts, mask, faults)
+    seconds, limited = _fault_seconds(facts, subject.rows, faults[subject.rows])
     rows, count = subject.rows, subject.total("mapped_faults")
     touched = subject.total("bytes_resident")
     over = " over the network" if network[rows].all() else ""
@@ -65,13 +67,28 @@ def _page_faults(facts: Facts) -> Iterator[Candidate]:
             code("Or copy the file to memory or a local disk first, and map the copy."),
             command("cp", subject.paths[0], "/dev/shm/"),
         ),
-        claims=[Claim(facts.lane[rows], COMPUTE, faults[rows] * each[rows])],
+        claims=[Claim(facts.lane[rows], COMPUTE, seconds)],
         method=(
             f"page faults times {wording.seconds(FAULT_SECONDS)}, a small read of a local disk, or"
-            f" {wording.seconds(NETWORK_FAULT_SECONDS)}, a network round trip; not measured in this"
-            " job"
+            f" {wording.seconds(NETWORK_FAULT_SECONDS)}, a network round trip (assumed)"
+            f"{_LIMIT if limited else ''}; minus the"
+            " bytes at the rate of large reads"
         ),
     )
+
+
+def _fault_seconds(facts: Facts, rows: Ints, faults: Floats) -> tuple[Floats, bool]:
+    """Return the seconds per row that large reads would save, and True if the rest of the process's
+    time limits them."""
+    network = facts.network[facts.file[rows]]
+    assumed = faults * np.where(network, NETWORK_FAULT_SECONDS, FAULT_SECONDS)
+    lane = facts.lane[rows]
+    whole = sums(lane, assumed, facts.ranks)
+    most = np.nan_to_num(unexplained_seconds(facts), nan=np.inf)
+    limited = bool((most < whole).any())
+    took = assumed * np.minimum(ratio(most, whole, 1.0), 1.0)[lane]
+    needed = facts.column("bytes_resident")[rows] / facts.reference.row_rate(False)[rows]
+    return np.maximum(took - needed, 0.0), limited
 
 
 def _mapping_storms(facts: Facts) -> Iterator[Candidate]:
@@ -118,7 +135,9 @@ FAULTS = Rule(
     ),
     estimate=(
         f"Major faults times {wording.seconds(NETWORK_FAULT_SECONDS)} on a network file system,"
-        f" otherwise {wording.seconds(FAULT_SECONDS)} (assumed)."
+        f" otherwise {wording.seconds(FAULT_SECONDS)} (assumed), at most the time of a process of"
+        " one thread outside of its own code, traced calls and processor queues, minus the bytes at"
+        " the reference rate."
     ),
     advice="Large reads, MADV_POPULATE_READ, or a local copy.",
     control="The same file read with large calls.",
