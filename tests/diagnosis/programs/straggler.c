@@ -6,7 +6,7 @@
 
 #include "work.h"
 
-enum { PART = 1 << 16 };
+enum { PART = 1 << 16, OUTPUT = 50 };
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   for (long step = 0; step < steps; step++) {
     compute(2);
     if (write(fd, part, PART) < 0) perror(path);
-    MPI_Barrier(MPI_COMM_WORLD);
+    if (step % OUTPUT == OUTPUT - 1) MPI_Barrier(MPI_COMM_WORLD);
   }
   close(fd);
   if (rank == 0) printf("%ld steps\n", steps);
