@@ -40,6 +40,16 @@ def test_a_training_run_with_small_files_is_told_to_pack_records() -> None:
     assert finding.fixes[1].text == "pario records pack /data -o /data.prec"
 
 
+@pytest.mark.parametrize(("system_writes", "found"), [(100, False), (150_000, True)])
+def test_small_writes_that_buffers_joined_are_repaired(system_writes: int, found: bool) -> None:
+    made = make_job(1, 2.0)
+    size = 8 * 200_000
+    buffers = {"buffered_write_bytes": size, "system_writes": system_writes}
+    writes = {"writes": 200_000, "bytes_written": size, "end_written": size, "write_time": 0.2}
+    add_record(made, 0, "/scratch/out", opens=1, **writes, **buffers)
+    assert bool(analyze(made).findings) == found
+
+
 def test_files_of_installed_software_are_no_storm() -> None:
     made = job()
     for number in range(400):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,12 @@ for value in range(600_000):
 os.close(out)
 print("again" if "PARIO_STREAMS" in os.environ else "first", flush=True)
 """
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keeps judgements of settings from other tests, whose programs have the same pattern."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
 
 
 def fix(
@@ -56,6 +63,18 @@ def test_the_program_runs_again_with_the_settings_and_both_runs_are_compared(
         "compare.html",
         "pario.toml",
     ]
+
+
+@pytest.mark.system
+def test_settings_that_did_not_pay_are_not_proposed_again(tmp_path: Path) -> None:
+    sleeps = "import time\nif 'PARIO_STREAMS' in os.environ: time.sleep(10)\n"
+    first = fix_small_writes(tmp_path, "--repeat", "1", end=sleeps)
+    assert "not recommended: no gain is shown" in first.stderr
+    shutil.rmtree(tmp_path / "loop")
+    again = fix_small_writes(tmp_path, "--repeat", "1", end=sleeps)
+    assert again.stdout == "first\n"
+    assert "an earlier run was not faster with it: streams.size = 8M" in again.stderr
+    assert "pario: the command is not run again" in again.stderr
 
 
 @pytest.mark.system

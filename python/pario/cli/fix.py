@@ -79,7 +79,7 @@ def _run_all(loop: _Loop) -> Outcome:
             file=sys.stderr,
         )
         return interrupted.outcome
-    loop.compare(before, after)
+    loop.compare(found, before, after)
     return after[-1].outcome
 
 
@@ -257,7 +257,7 @@ class _Loop:
             going_on = again(before) and again(after)
         return before, after
 
-    def compare(self, before: list[_Run], after: list[_Run]) -> None:
+    def compare(self, found: _Found, before: list[_Run], after: list[_Run]) -> None:
         """Prints the comparison and the next command. An error here must not hide the program's
         exit status."""
         from pario.cli.compare import show
@@ -277,11 +277,29 @@ class _Loop:
         except ParioError as error:
             print(f"pario: {error}", file=sys.stderr)
             return
+        self._keep_judgement(found, before[0], comparison, after[-1].outcome)
         if self.arguments.json:
             return
         for line in (remark, self._conclusion(comparison, after[-1].outcome)):
             if line:
                 print(line, file=sys.stderr)
+
+    def _keep_judgement(
+        self, found: _Found, first: _Run, comparison: Comparison, last: Outcome
+    ) -> None:
+        """Keeps the settings if they did not pay: the next advice for such a run leaves them
+        out."""
+        from pario.prove.replay import ReplayError
+        from pario.prove.tune.history import keep_rejected
+        from pario.prove.tune.remedies import find_directory
+
+        if last.ending.status or comparison.outputs_differ:
+            return
+        lines = (line for proposal in found.advice.proposals for line in proposal.lines)
+        tried = [(line.table, line.key, line.value) for line in lines if line.applied]
+        with suppress(OSError, ReplayError):
+            directory = find_directory(first.analysis)
+            keep_rejected(first.job, directory, tried, paid=comparison.faster)
 
     def _compare(self, before: list[_Run], after: list[_Run]) -> tuple[Comparison, str]:
         """Compares both sides. If the first run was slower than the same run after it, by caches or

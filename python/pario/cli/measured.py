@@ -57,9 +57,10 @@ def advise_by_replays(
     )
     from pario.see.analyze.advise import advise
 
+    analysis, rejected = _leave_out_rejected(job, analysis, on)
     estimated = advise(analysis, allowed)
     if not seconds or nothing_to_tune(job, analysis):
-        return estimated, []
+        return estimated, rejected
     try:
         directory = on or find_directory(analysis)
         expect_scratch(directory)
@@ -71,9 +72,34 @@ def advise_by_replays(
             raise ReplayError("there was no time for a replay with settings (--measure)")
     except ParioError as error:
         if isinstance(error, NothingToMeasureError) and not estimated.acts:
-            return estimated, []
-        return estimated, [f"pario: the seconds are estimates, not measured by replays: {error}"]
-    return advise_measured(analysis, measured, allowed), list(describe(measured))
+            return estimated, rejected
+        reason = f"pario: the seconds are estimates, not measured by replays: {error}"
+        return estimated, [*rejected, reason]
+    return advise_measured(analysis, measured, allowed), [*rejected, *describe(measured)]
+
+
+def _leave_out_rejected(
+    job: Job, analysis: Analysis, on: Path | None
+) -> tuple[Analysis, list[str]]:
+    """Return the analysis without settings with which an earlier run of the program was not
+    faster, and a line that names them."""
+    from pario.prove.replay import ReplayError
+    from pario.prove.tune.history import find_rejected, rejections
+    from pario.prove.tune.remedies import find_directory
+    from pario.see.analyze.advise import without_settings
+
+    try:
+        directory = on or find_directory(analysis)
+    except ReplayError:
+        return analysis, []
+    changed, names = without_settings(analysis, find_rejected(job, directory))
+    if not names:
+        return analysis, []
+    place = rejections(job, directory)
+    return changed, [
+        f"pario: left out, because an earlier run was not faster with it: {', '.join(names)}"
+        f" (to try again, remove {place})"
+    ]
 
 
 def replay_remedies(

@@ -1,4 +1,5 @@
-"""The settings that the last tune of a pattern found, kept between runs by file system."""
+"""The settings that the last tune of a pattern found, and those that a run of the program has shown
+not to pay, kept between runs by file system."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ from pario.prove.tune.choice import Choice
 from pario.see.analyze.split import Times
 from pario.see.tables.model import LAYERS, Job
 
-FORMAT, VERSION = "pario-tune", 1
+FORMAT, REJECTED, VERSION = "pario-tune", "pario-rejected", 1
+#: Table, key and value.
+Setting = tuple[str, str, str]
 #: Stands in kept patterns for the directory of the run's files.
 _HERE = "{files}"
 
@@ -44,6 +47,39 @@ def keep_choice(job: Job, directory: Path, choice: Choice) -> None:
     path.write_text(text + "\n", "utf-8")
 
 
+def find_rejected(job: Job, directory: Path) -> frozenset[Setting]:
+    """The settings of the pattern with which the program was not faster."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        kept = json.loads(rejections(job, directory).read_text("utf-8"))
+        if (kept["format"], kept["version"]) == (REJECTED, VERSION):
+            return frozenset(_setting(one) for one in kept["settings"])
+    return frozenset()
+
+
+def keep_rejected(job: Job, directory: Path, settings: Iterable[Setting], *, paid: bool) -> None:
+    """Keep the settings of a run of the program that was not faster with them; those that paid are
+    rejected no more. Raises OSError."""
+    path, before = rejections(job, directory), find_rejected(job, directory)
+    after = before - frozenset(settings) if paid else before | frozenset(settings)
+    if not after:
+        path.unlink(missing_ok=True)
+        return
+    kept = {"format": REJECTED, "version": VERSION, "settings": sorted(after)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+
+
+def rejections(job: Job, directory: Path) -> Path:
+    """The file of the settings of a pattern that were not faster."""
+    path = _path(job, directory)
+    return path.with_name(f"rejected-{path.name}")
+
+
+def _setting(words: Sequence[Any]) -> Setting:
+    table, key, value = map(str, words)
+    return table, key, value
+
+
 def _parse(text: dict[str, Any], home: str) -> Choice:
     if (text["format"], text["version"]) != (FORMAT, VERSION):
         raise ValueError(f"expected format {FORMAT}, version {VERSION}")
@@ -51,7 +87,7 @@ def _parse(text: dict[str, Any], home: str) -> Choice:
         tuple(
             (
                 str(match).replace(_HERE, home, 1),
-                tuple((str(table), str(key), str(value)) for table, key, value in settings),
+                tuple(map(_setting, settings)),
             )
             for match, settings in text["sections"]
         )

@@ -19,6 +19,7 @@ NO_SPACE = (
     "There is no space for more patterns: join some by hand (* matches any characters) to include"
     " this one."
 )
+NOT_FASTER = "an earlier run with the setting was not faster"
 #: In place of a risky key: allows all of them.
 EVERY = "all"
 SURE = {"high": "sure", "medium": "likely", "low": "possible"}
@@ -74,6 +75,29 @@ def advise(analysis: Analysis, allowed: Collection[str] = ()) -> Advice:
         *_sort_findings(analysis.findings, allowed),
         frozenset(allowed),
     )
+
+
+def without_settings(
+    analysis: Analysis, rejected: Collection[tuple[str, str, str]]
+) -> tuple[Analysis, tuple[str, ...]]:
+    """Return the analysis without some settings (table, key, value) of its findings, and the names
+    of the settings that it had."""
+    names: dict[str, None] = {}
+
+    def reduce(finding: Finding) -> Finding:
+        kept = tuple(one for one in finding.settings if _words(one) not in rejected)
+        if len(kept) == len(finding.settings):
+            return finding
+        gone = (one for one in finding.settings if one not in kept)
+        names.update({f"{one.table}.{one.key} = {one.value}": None for one in gone})
+        return replace(finding, settings=kept, why_not="" if kept else NOT_FASTER)
+
+    findings = tuple(map(reduce, analysis.findings))
+    return replace(analysis, findings=findings), tuple(names)
+
+
+def _words(setting: FileSetting) -> tuple[str, str, str]:
+    return setting.table, setting.key, setting.value
 
 
 def render(analysis: Analysis, advice: Advice, measured: Sequence[str] = ()) -> str:

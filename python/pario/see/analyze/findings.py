@@ -7,6 +7,8 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from pario.see.analyze.call_sites import CallSites
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Ledger
@@ -28,6 +30,8 @@ SHORT_MIN_SHARE, SHORT_MIN_SECONDS = 0.04, 0.02
 #: The upper end of an estimate's range relative to the lower one; docs/predictions.md counts the
 #: gains within it.
 RANGE = 2.0
+#: The part of a file's bytes and calls that buffers serve where they repair it.
+SERVED = 0.9
 
 
 def findings(facts: Facts) -> tuple[Finding, ...]:
@@ -39,11 +43,13 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
     environment = facts.job.metadata.get("env", {}) | (
         {"PARIO_MPIIO": "1"} if facts.has("own_mpiio") else {}
     )
-    buffered = find_buffered(facts.job)
+    buffered, repaired = find_buffered(facts.job), find_repaired(facts)
     for rule in RULES:
         if rule.alone and found:
             continue
         for candidate in rule.find(facts):
+            if _has_buffers(rule) and repaired.issuperset(candidate.files or ("",)):
+                continue
             worth = ledger.grant(candidate.claims, minimum)
             if worth > 0:
                 made = _finding(rule, candidate, worth, environment, buffered, sites)
@@ -103,9 +109,26 @@ def find_buffered(job: Job) -> frozenset[str]:
     )
 
 
+def find_repaired(facts: Facts) -> frozenset[str]:
+    """Return the files whose calls pario's buffers served (nearly) all, with few calls of their
+    own: a finding that buffers repair is repaired."""
+    whole = facts.posix | facts.stdio
+    calls = facts.per_file(facts.reads + facts.writes, whole)
+    below = facts.per_file(facts.column("system_reads") + facts.column("system_writes"))
+    moved = facts.per_file(facts.column("bytes_read") + facts.column("bytes_written"), whole)
+    buffered = facts.column("buffered_read_bytes") + facts.column("buffered_write_bytes")
+    through = facts.per_file(buffered, whole)
+    served = (through > 0) & (through >= SERVED * moved) & (below <= (1 - SERVED) * calls)
+    return frozenset(facts.path(int(file)) for file in np.flatnonzero(served))
+
+
+def _has_buffers(rule: Rule) -> bool:
+    return any(repair.buffers for repair in rule.repairs)
+
+
 def _fixes(rule: Rule, candidate: Candidate, buffered: Collection[str]) -> tuple[Fix, ...]:
     """Return the repairs by hand: for files with buffers, no further buffer."""
-    if not any(one.buffers for one in rule.repairs) or not are_buffered(candidate, buffered):
+    if not _has_buffers(rule) or not are_buffered(candidate, buffered):
         return candidate.fixes
     return (
         code(

@@ -66,6 +66,9 @@ No repair multiplies the bytes that are written: buffers write only the bytes th
 wrote, and pario's MPI-IO does not read the holes between pieces to write them back
 (`romio_ds_write = disable`). Buffers read ahead for sequential readers only.
 
+A finding that buffers repair is not shown for files whose calls pario's buffers have served in the
+same run.
+
 ## Reference rates
 
 The "reference rate" below is the best rate in the same job on the same file system for calls of
