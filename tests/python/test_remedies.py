@@ -18,6 +18,7 @@ from pario.prove.replay.limits import Limits
 from pario.prove.replay.script import BARRIER, MPI, OPERATION, FileMade
 from pario.prove.replay.together import make_collective
 from pario.prove.tune.choice import MPIIO_ON, Choice
+from pario.prove.tune.history import keep_choice
 from pario.prove.tune.remedies import (
     BUSY,
     MPIIO,
@@ -144,6 +145,27 @@ def test_a_setting_that_does_not_pay_is_left_out_and_listed(
     assert not advice.acts and not advice.proposals
     (left,) = advice.left
     assert "replays with it were not faster" in left.why_not
+
+
+def test_a_setting_that_pays_less_than_the_chosen_one_is_called_slower() -> None:
+    analysis = with_io(run(finding(BUFFERS, seconds=0.72)), 1.0)
+    one = remedy(analysis, 0, "it")
+    found = measure_remedies(
+        analysis, (one, Remedy(MPIIO, MPIIO_ON)), as_it_is=1.0, it=0.8, joined=0.9, **{MPIIO: 0.5}
+    )
+    (left,) = advise_measured(analysis, found).left
+    assert "replays with it were slower than the chosen settings: " in left.why_not
+
+
+def test_the_settings_of_the_last_tune_are_measured_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    job = read([record_run(tmp_path, MANY_WRITES)])
+    kept = Choice.of(f"{tmp_path}/out.dat", ("streams", "size", "2M"))
+    keep_choice(job, tmp_path, kept)
+    first = plan_measurement(job, analyze(job), tmp_path).remedies[0]
+    assert (first.name, first.choice) == ("the settings of the last tune", kept)
 
 
 def with_io(analysis: Analysis, seconds: float) -> Analysis:

@@ -263,22 +263,25 @@ def facts_of_stripes(targets: int, present: int) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize(
-    ("targets", "present", "names"),
+    ("targets", "present", "size", "names"),
     [
-        (0, 3, {"8 stripes", "4 stripes", "1 stripe"}),  # a likely number of targets is assumed
-        (0, 0, set()),
-        (6, 1, {"6 stripes", "3 stripes"}),
-        (6, 6, {"3 stripes", "1 stripe"}),
+        (0, 3, 64 << 20, {"8 stripes", "4 stripes", "1 stripe"}),  # a likely number is assumed
+        (0, 0, 64 << 20, set()),
+        (6, 1, 64 << 20, {"6 stripes", "3 stripes"}),
+        (6, 6, 64 << 20, {"3 stripes", "1 stripe"}),
+        (8, 1, 100_000, set()),  # a file has no more stripes than it fills
     ],
 )
 def test_other_stripe_counts_than_the_present_one_are_tried(
-    job: Job,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     targets: int,
     present: int,
+    size: int,
     names: set[str],
 ) -> None:
+    job = make_job(1, wall=10.0)
+    add_record(job, 0, "/out", opens=1, writes=100, bytes_written=size, write_time=5.0)
     monkeypatch.setattr(
         "pario.prove.tune.knobs.facts_of", lambda _: facts_of_stripes(targets, present)
     )
@@ -298,8 +301,8 @@ def test_five_replays_find_the_stripes_that_predict_the_largest_gain(
         "/scratch/out",
         opens=1,
         writes=64,
-        bytes_written=4 << 20,
-        end_written=16 << 20,
+        bytes_written=16 << 20,
+        end_written=64 << 20,
         write_time=9.0,
     )
     add_record(job, 0, "/scratch/log", writes=1000, bytes_written=1 << 20, write_time=1.0)

@@ -38,6 +38,7 @@ LEAST_SHARE, MOST_KINDS = 0.02, 4
 #: The share of the seconds of its files that a setting saves, if nothing predicts it, and the
 #: factor for each earlier setting of the same files, which may have saved it already.
 USUAL_SHARE, ALTERNATIVE = 0.7, 0.5
+LAST = "the settings of the last tune"
 _POSIX, _STDIO, _MPIIO = (LAYERS.index(layer) for layer in ("posix", "stdio", "mpiio"))
 
 Settings = Sequence[tuple[str, str, str]]
@@ -111,7 +112,7 @@ def knobs(job: Job, analysis: Analysis, directory: Path) -> Iterator[Remedy]:
     """Yield the settings to try on a file system. None is risky: other processes see the same
     bytes, and a crash loses no more data."""
     if earlier := last_choice(job, directory):
-        yield Remedy("the settings of the last tune", earlier)
+        yield Remedy(LAST, earlier)
     proposed = Choice.of_proposals(advise(analysis).proposals)
     groups = [group for group in _groups(job, directory) if len(group.files)]
     least = LEAST_SHARE * sum(group.seconds for group in groups)
@@ -129,7 +130,7 @@ def knobs(job: Job, analysis: Analysis, directory: Path) -> Iterator[Remedy]:
         together = together if place else together.with_(choice)
     together = together.with_(proposed)
     yield Remedy("the most promising settings together", together, added=True)
-    yield Remedy("the proposals of pario advise", proposed, added=True)
+    yield Remedy("the proposals of pario advise", proposed)
     for _, choice, name, _ in ways:
         yield Remedy(name, choice, added=True)
 
@@ -200,20 +201,24 @@ def _below(limit: int, records: NDArray[np.void], calls: str, size: str) -> NDAr
 
 def _stripes(job: Job, directory: Path) -> Iterator[_Way]:
     """Yield the stripe counts to try if the file system has stripes: those of a kept sweep or of
-    the policy, all targets, half of them, and one; but not the present count. If the number of
-    targets is unknown, a likely one is assumed."""
+    the policy, all targets, half of them, and one; but not the present count, and no more than the
+    largest file fills. If the number of targets is unknown, a likely one is assumed."""
     facts = facts_of(directory)
     parts = facts.stripes.parts
     targets = facts.targets or (LIKELY_TARGETS if parts and facts.stripes.settable else 0)
     if targets < 2:
         return
-    largest = int(job.records["bytes_written"].max(initial=0))
-    writers = max(len(np.unique(job.records["process"][job.records["writes"] > 0])), 1)
+    records, layers = job.records, (_POSIX, _STDIO, _MPIIO)
+    written = (np.where(records["layer"] == layer, records["bytes_written"], 0) for layer in layers)
+    by_file = [sums(records["file"], one, len(job.files)).max(initial=0) for one in written]
+    largest = int(max(by_file))
+    writers = max(len(np.unique(records["process"][records["writes"] > 0])), 1)
     mount = (facts.mount.type, facts.mount.point)
     chosen = choose(Expected(largest, writers, job.ranks, targets, 1, mount), load_sweeps())
     present = parts[-1].count if parts else 0
+    most = min(targets, -(-largest // (chosen.unit or SMALL)))
     seconds = _predict_seconds(job, directory, facts, chosen.unit)
-    for count in dict.fromkeys((max(min(chosen.count, targets), 1), targets, targets // 2, 1)):
+    for count in dict.fromkeys(max(min(n, most), 1) for n in (chosen.count, targets, most // 2, 1)):
         if count == present:
             continue
         share = 1 - seconds(count) / seconds(present or 1)

@@ -22,8 +22,9 @@ from pario.prove.replay.beginning import Beginning
 from pario.prove.replay.script import AS_POSIX
 from pario.prove.replay.together import make_collective
 from pario.prove.tune.choice import MPIIO_ON, Choice
-from pario.prove.tune.knobs import knobs
-from pario.prove.tune.trials import LEAST_BEGINNING, Measured, Measurement, Plan, Remedy
+from pario.prove.tune.history import last_choice
+from pario.prove.tune.knobs import LAST, knobs
+from pario.prove.tune.trials import JOINED, LEAST_BEGINNING, Measured, Measurement, Plan, Remedy
 from pario.see.analyze.advise import Advice, advise, applies, list_settings
 from pario.see.analyze.model import Analysis, Finding
 from pario.see.analyze.split import Times
@@ -68,7 +69,11 @@ def plan_measurement(
             f" {wording.size(space)}"
         )
     together = make_collective(script) if script.plays_mpiio else None
-    remedies = tuple(_remedies(job, analysis, allowed, script, together))
+    earlier = last_choice(job, directory)
+    remedies = (
+        *([Remedy(LAST, earlier)] if earlier else ()),
+        *_remedies(job, analysis, allowed, script, together),
+    )
     if not remedies:
         why_not = script.mpiio.removeprefix(AS_POSIX)
         raise NothingToMeasureError(
@@ -198,7 +203,7 @@ def advise_measured(
     alone = {
         one.remedy.findings[0].title: one
         for one in measurement.remedies
-        if len(one.remedy.findings) == 1 and not one.remedy.collective
+        if one.remedy.findings and one.remedy.name != JOINED
     }
     kept = {finding.title for finding in chosen.remedy.findings} if chosen else set()
     io = analysis.verdict.critical.io
@@ -238,12 +243,9 @@ def _set_seconds(finding: Finding, found: Measured, io: float, *, kept: bool) ->
             return replace(finding, method=method)
         least, most = (max(1 - ratio, 0.0) * io for ratio in found.pairs.range)
         return replace(finding, seconds=saved, method=method, measured=True, least=least, most=most)
-    return replace(
-        finding,
-        settings=(),
-        method=method,
-        why_not=f"replays with {found.remedy.name} were {found.pairs.verdict}: {_figures(found)}",
-    )
+    how = "slower than the chosen settings" if found.pays else found.pairs.verdict
+    why_not = f"replays with {found.remedy.name} were {how}: {_figures(found)}"
+    return replace(finding, settings=(), method=method, why_not=why_not)
 
 
 def _figures(found: Measured) -> str:

@@ -31,7 +31,7 @@ FINALISTS, AGAIN = 3, LEAST_RUNS - 1
 #: The share of a limited number of replays that one round of confirmation takes.
 ROUND_SHARE = 6
 
-LARGER = ", larger"
+LARGER, JOINED = ", larger", "these settings together"
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ def _join(remedies: Sequence[Remedy]) -> Remedy:
     for remedy in remedies:
         choice = choice.with_(remedy.choice)
     findings = tuple(finding for remedy in reversed(remedies) for finding in remedy.findings)
-    return Remedy("these settings together", choice, findings)
+    return Remedy(JOINED, choice, findings)
 
 
 class _Rounds:
