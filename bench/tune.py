@@ -36,6 +36,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 
+import numpy as np  # noqa: E402
 from held_out import INPUTS, PROGRAMS, RANKS  # noqa: E402
 from measuring import make_parser  # noqa: E402
 from places import slow_ceph  # noqa: E402
@@ -45,6 +46,7 @@ from pario.prove.lab.mount import Model, down, reset, status, up  # noqa: E402
 from pario.prove.replay import Script, perform  # noqa: E402
 from pario.prove.replay.limits import Limits  # noqa: E402
 from pario.prove.replay.perform import Manner  # noqa: E402
+from pario.prove.replay.script import NOT_OF_FILES  # noqa: E402
 from pario.prove.tune.choice import MPIIO_ON, Choice  # noqa: E402
 from pario.prove.tune.remedies import plan_tuning  # noqa: E402
 from pario.prove.tune.trials import Measurement, Plan, Play, measure, player  # noqa: E402
@@ -153,8 +155,8 @@ def list_settings(name: str) -> Iterator[Choice]:
             yield made
 
 
-def record_program(name: str, place: Path) -> Job:
-    """Runs a program under pario in a directory, and reads its log."""
+def record_program(name: str, place: Path) -> tuple[Job, Plan]:
+    """Runs a program under pario in a directory; returns its job, and the plan of its replays."""
     with tempfile.TemporaryDirectory(dir=place) as work, tempfile.TemporaryDirectory() as logs:
         if name in INPUTS:
             file, size = INPUTS[name]
@@ -164,7 +166,21 @@ def record_program(name: str, place: Path) -> Job:
         program = [*start, sys.executable, str(Path(__file__).with_name("held_out.py")), name]
         traced = [sys.executable, "-m", "pario", "run", "--no-report", "-o", str(log), "--"]
         subprocess.run([*traced, *program], cwd=work, check=True, stdout=sys.stderr)
-        return read([log])
+        job = read([log])
+        plan = plan_tuning(job, analyze(job), place, REPLAYS)
+        return job, replace(plan, script=select_files(plan.script, f"{Path(work).resolve()}/"))
+
+
+def select_files(script: Script, folder: str) -> Script:
+    """Returns a script without the files outside a folder, such as those of Python itself."""
+    own = np.array([path.startswith(folder) for path in script.paths])
+    files = [made for made in script.files if own[made.path]]
+    of_no_file = [np.isin(seat["verb"], NOT_OF_FILES) for seat in script.seats]
+    seats = [
+        seat[alone | own[np.where(alone, 0, seat["path"])]]
+        for seat, alone in zip(script.seats, of_no_file, strict=True)
+    ]
+    return replace(script, seats=seats, files=files, directories=[])
 
 
 def replay_booked(plan: Plan, mpiexec: Sequence[str]) -> Play:
@@ -200,8 +216,7 @@ def compare_settings(
     name: str, place: Path, arguments: argparse.Namespace, recorder: Recorder
 ) -> str:
     """Tunes a program and sweeps its settings; records the rows and returns that of the table."""
-    job = record_program(name, place)
-    plan = plan_tuning(job, analyze(job), place, REPLAYS)
+    job, plan = record_program(name, place)
     mpiexec = (str(LAUNCHER),) if plan.script.ranks else ()
     play = (
         replay_booked(plan, mpiexec)
