@@ -481,6 +481,19 @@ def test_large_writes_of_one_process_may_be_written_behind(
     assert not any("under writes" in name for name in names)
 
 
+@pytest.mark.parametrize(("length", "merged"), [(64 << 10, True), (64 << 20, False)])
+def test_small_collective_calls_are_merged_at_first(
+    tmp_path: Path, length: int, merged: bool
+) -> None:
+    job = make_job(2, wall=10.0)
+    calls = {"writes": 100, "collective_writes": 100, "bytes_written": 100 * length}
+    add_record(job, range(2), "/out", "mpiio", opens=1, write_time=5.0, **calls)
+    first = remedies(job, tmp_path)[0]
+    assert first.name == "the most promising settings together"
+    assert (("mpiio", "pario_merge_collectives") in first.choice.keys) is merged
+    assert ("mpiio", "romio_cb_write") in first.choice.keys
+
+
 def test_choices_are_joined_and_the_later_one_wins() -> None:
     one = Choice.of("/a/*.dat", ("streams", "size", "1M"), ("streams", "count", "2"))
     both = one.with_(Choice.of("", ("run", "mpiio", "yes"))).with_(

@@ -94,17 +94,20 @@ _INDEPENDENT = (
     _Way("no sieving", (("mpiio", "romio_ds_write", "disable"),)),
     _Way("sieving", (("mpiio", "romio_ds_write", "enable"), ("mpiio", "ind_wr_buffer_size", "4M"))),
 )
+_TOGETHER = (("mpiio", "romio_cb_write", "enable"), ("mpiio", "romio_cb_read", "enable"))
+_MERGED = ("mpiio", "pario_merge_collectives", "64M")
 _COLLECTIVE = (
-    _Way(
-        "collective buffers",
-        (("mpiio", "romio_cb_write", "enable"), ("mpiio", "romio_cb_read", "enable")),
-    ),
+    _Way("collective buffers", _TOGETHER),
     _Way("windows of 16M", (("mpiio", "cb_buffer_size", "16M"),)),
-    _Way("consecutive calls as one", (("mpiio", "pario_merge_collectives", "64M"),)),
+    _Way("consecutive calls as one", (_MERGED,)),
     _Way(
         "no collective buffers",
         (("mpiio", "romio_cb_write", "disable"), ("mpiio", "romio_cb_read", "disable")),
     ),
+)
+_SMALL_COLLECTIVE = (
+    _Way("consecutive calls as one, with buffers", (*_TOGETHER, _MERGED)),
+    *_COLLECTIVE,
 )
 
 
@@ -170,9 +173,12 @@ def _groups(job: Job, directory: Path) -> Iterator[_Group]:
     yield group(read & _below(SMALL, records, "reads", "bytes_read"), (_READS[0], _KEPT, _READS[1]))
     yield group(stdio & (writers <= 1), _BUFFERED)
     upper = records["layer"] == _MPIIO
-    together = records["collective_writes"] + records["collective_reads"] > 0
+    calls = records["collective_writes"] + records["collective_reads"]
+    together = calls > 0
     yield group(upper & ~together, _INDEPENDENT)
-    yield group(upper & together, _COLLECTIVE)
+    tiny = records["bytes_written"] + records["bytes_read"] < SMALL * calls
+    yield group(upper & tiny, _SMALL_COLLECTIVE)
+    yield group(upper & together & ~tiny, _COLLECTIVE)
     new = (records["writes"] > 0) & (records["size_at_open"] == 0)
     yield group(new & (records["layer"] <= _MPIIO), _stripes(job, directory))
 
