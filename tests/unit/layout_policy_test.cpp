@@ -67,7 +67,7 @@ TEST(StripePolicy, FilesAtTheSameTimeShareTheTargets) {
             24U);
 }
 
-std::string text_of(const GrowingStripes& growing) {
+std::string text_of(const StripedParts& growing) {
   std::ostringstream out;
   for (const StripedPart& part : growing.parts())
     out << part.range.begin / MiB << "M-"
@@ -93,7 +93,7 @@ TEST(StripePolicy, FilesThatGrowGetNoMoreTargetsThanThereAre) {
 TEST(StripePolicy, PartsOfFilesThatGrowFollowEachOtherAndEndWhereAStripeDoes) {
   for (const std::uint32_t writers : {1U, 2U, 5U, 100U, 5000U})
     for (const std::uint32_t targets : {0U, 1U, 7U, 1000U}) {
-      const GrowingStripes growing = growing_stripes({.writers = writers, .targets = targets});
+      const StripedParts growing = growing_stripes({.writers = writers, .targets = targets});
       std::uint64_t at = 0;
       for (const StripedPart& part : growing.parts()) {
         EXPECT_EQ(part.range.begin, at);

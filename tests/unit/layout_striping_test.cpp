@@ -31,24 +31,28 @@ std::span<const std::byte> raw(std::string_view text) {
 
 const std::string kZeros16(32, '0');
 
+std::vector<std::byte> plain_attribute(const Striping& striping) {
+  const StripedPart part{.striping = striping};
+  return lustre_attribute(std::span(&part, 1));
+}
+
 TEST(LustreAttribute, AsksForCountAndUnit) {
-  EXPECT_EQ(hex(lustre_attribute({1 << 20, 4, -1})),
+  EXPECT_EQ(hex(plain_attribute({1 << 20, 4, -1})),
             "d00bd10b01000000" + kZeros16 + "000010000400ffff");
 }
 
 TEST(LustreAttribute, AsksForAFirstTarget) {
-  EXPECT_EQ(hex(lustre_attribute({1 << 20, 4, 3})),
+  EXPECT_EQ(hex(plain_attribute({1 << 20, 4, 3})),
             "d00bd10b01000000" + kZeros16 + "0000100004000300");
 }
 
 TEST(LustreAttribute, AsksForAllTargetsAndLeavesTheUnitToTheDirectory) {
-  EXPECT_EQ(hex(lustre_attribute({0, ~0U, -1})),
-            "d00bd10b01000000" + kZeros16 + "00000000ffffffff");
+  EXPECT_EQ(hex(plain_attribute({0, ~0U, -1})), "d00bd10b01000000" + kZeros16 + "00000000ffffffff");
 }
 
 TEST(LustreAttribute, RoundsTheUnitUpToTheGranule) {
-  EXPECT_EQ(read_striping(lustre_attribute({100'000, 2, -1})).unit, 131'072U);
-  EXPECT_EQ(read_striping(lustre_attribute({std::uint64_t{1} << 40, 2, -1})).unit,
+  EXPECT_EQ(read_striping(plain_attribute({100'000, 2, -1})).unit, 131'072U);
+  EXPECT_EQ(read_striping(plain_attribute({std::uint64_t{1} << 40, 2, -1})).unit,
             (std::uint64_t{1} << 32) - kStripeGranule);
 }
 

@@ -37,6 +37,15 @@ long set(int descriptor, const char* name, std::span<const std::byte> value) {
   return base::system_call(SYS_fsetxattr, descriptor, name, value.data(), value.size(), 0);
 }
 
+SetOutcome set_on_lustre(int descriptor, std::span<const layout::StripedPart> parts) {
+  std::array<std::byte, 1024> buffer;
+  const std::size_t size = layout::lustre_attribute_size(parts);
+  if (size > buffer.size()) return {-ENOTSUP};
+  const std::span<std::byte> value = std::span(buffer).first(size);
+  layout::put_lustre_attribute(value, parts);
+  return {set(descriptor, layout::kLustreAttribute, value), layout::kLustreAttribute};
+}
+
 const char* ceph_name(bool directory) {
   return directory ? layout::kCephDirectoryAttribute : layout::kCephAttribute;
 }
@@ -74,25 +83,15 @@ KnownStriping striping_of(int descriptor) {
 }
 
 SetOutcome set_striping(int descriptor, layout::Kind kind, bool directory,
-                        const layout::Striping& wanted) {
+                        std::span<const layout::StripedPart> parts) {
   SetOutcome out{-ENOTSUP};
-  if (may_be(kind, layout::Kind::lustre))
-    out = {set(descriptor, layout::kLustreAttribute, layout::lustre_attribute(wanted)),
-           layout::kLustreAttribute};
-  if (out.error != -ENOTSUP || !may_be(kind, layout::Kind::ceph)) return out;
+  if (may_be(kind, layout::Kind::lustre)) out = set_on_lustre(descriptor, parts);
+  if (out.error != -ENOTSUP || parts.size() != 1 || !may_be(kind, layout::Kind::ceph)) return out;
   base::Text<256> text;
-  layout::add_ceph_attribute(text, wanted, Value(descriptor, ceph_name(directory)).bytes());
+  layout::add_ceph_attribute(text, parts[0].striping,
+                             Value(descriptor, ceph_name(directory)).bytes());
   return {set(descriptor, ceph_name(directory), std::as_bytes(std::span(text.view()))),
           ceph_name(directory)};
-}
-
-SetOutcome set_striping(int descriptor, layout::Kind kind, const layout::GrowingStripes& wanted) {
-  std::array<std::byte, 1024> buffer;
-  const std::size_t size = layout::lustre_attribute_size(wanted.parts());
-  if (!may_be(kind, layout::Kind::lustre) || size > buffer.size()) return {-ENOTSUP};
-  const std::span<std::byte> value = std::span(buffer).first(size);
-  layout::put_lustre_attribute(value, wanted.parts());
-  return {set(descriptor, layout::kLustreAttribute, value), layout::kLustreAttribute};
 }
 
 }  // namespace pario::file

@@ -35,9 +35,9 @@ struct SetOutcome {
   long error = 0;
   const char* attribute = "";
 };
+/// Sets the striping of a file or of a directory's new files: `parts` are at most 8, and only
+/// Lustre has more than one.
 SetOutcome set_striping(int descriptor, layout::Kind kind, bool directory,
-                        const layout::Striping& wanted);
-/// Sets the striping in several parts, which only Lustre has.
-SetOutcome set_striping(int descriptor, layout::Kind kind, const layout::GrowingStripes& wanted);
+                        std::span<const layout::StripedPart> parts);
 
 }  // namespace pario::file

@@ -32,17 +32,29 @@ int open_directory_of(int directory, std::string_view path) {
                         : opened);
 }
 
-bool is_empty(const layout::Striping& wanted) { return wanted == layout::Striping{}; }
-
 bool grows(const hints::StripingHints& hints) {
   return hints.pario_growing && hints.striping_factor == 0 && hints.pario_expected_size == 0;
 }
 
-layout::GrowingStripes growing_stripes(const hints::StripingHints& hints, std::uint32_t writers,
-                                       std::uint32_t targets) {
-  if (hints.pario_expected_writers != 0)
-    writers = static_cast<std::uint32_t>(hints.pario_expected_writers);
-  return layout::growing_stripes({0, writers, writers, targets});
+std::uint32_t expected_writers(const hints::StripingHints& hints, std::uint32_t writers) {
+  return hints.pario_expected_writers != 0
+             ? static_cast<std::uint32_t>(hints.pario_expected_writers)
+             : writers;
+}
+
+/// The parts of a new file: several if it grows, else one of that striping. Hints that only Lustre
+/// has are set here, in all parts.
+layout::StripedParts requested_parts(const hints::StripingHints& hints, std::uint32_t writers,
+                                     std::uint32_t targets, const layout::Striping& wanted) {
+  writers = expected_writers(hints, writers);
+  if (grows(hints)) return layout::growing_stripes({0, writers, writers, targets});
+  layout::StripedParts parts{.count = 1};
+  parts.ranges[0].striping = wanted;
+  return parts;
+}
+
+bool is_empty(const layout::StripedParts& parts) {
+  return parts.count == 0 || (parts.count == 1 && parts.ranges[0] == layout::StripedPart{});
 }
 
 /// Reads a link's target; 0 if it is no link, or one that the kernel might not follow: a link of
@@ -67,8 +79,7 @@ layout::Striping wanted_striping(const hints::StripingHints& hints, std::uint32_
       hints.striping_unit, static_cast<std::uint32_t>(hints.striping_factor),
       hints.start_iodevice == kAnyTarget ? -1 : static_cast<std::int32_t>(hints.start_iodevice)};
   if (wanted.targets != 0 || hints.pario_expected_size == 0) return wanted;
-  if (hints.pario_expected_writers != 0)
-    writers = static_cast<std::uint32_t>(hints.pario_expected_writers);
+  writers = expected_writers(hints, writers);
   const layout::Striping choice =
       choose_striping(hints::of_process().stripe_sweeps.view(), directory,
                       {hints.pario_expected_size, writers, writers, targets});
@@ -86,7 +97,7 @@ NewFile::NewFile(int directory, const char* path, unsigned mode, const hints::St
   if (directory_ < 0) return;
   kind_ = kind_of(directory_);
   choose(hints, writers);
-  if (!may_have_stripes(kind_) || is_empty(wanted_)) return;
+  if (!may_have_stripes(kind_) || error_ != 0 || is_empty(parts_)) return;
   if (kind_ == layout::Kind::beegfs)
     open_on_beegfs(mode);
   else
@@ -118,12 +129,11 @@ void NewFile::choose(hints::StripingHints hints, std::uint32_t writers) {
     hints.pario_expected_size = largest_like(directory_, name_);
   expected_size_ = hints.pario_expected_size;
   wanted_ = wanted_striping(hints, writers, targets, directory_);
-  if (!grows(hints)) return;
-  growing_ = growing_stripes(hints, writers, targets);
-  if (kind_ == layout::Kind::beegfs)
+  parts_ = requested_parts(hints, writers, targets, wanted_);
+  if (parts_.count > 1 && kind_ == layout::Kind::beegfs)
     error_ = -ENOTSUP;
   else
-    wanted_ = growing_.parts().back().striping;
+    wanted_ = parts_.parts().back().striping;
 }
 
 NewFile::~NewFile() {
@@ -181,12 +191,10 @@ void NewFile::stripe() {
   const bool other = known.striping.unit == 0 || known.striping.unit != wanted_.unit ||
                      known.striping.targets != wanted_.targets;
   if (other && kind_ != layout::Kind::beegfs) {
-    const bool parts = growing_.count > 1;
-    const SetOutcome set = parts ? set_striping(descriptor_, kind_, growing_)
-                                 : set_striping(descriptor_, kind_, false, wanted_);
+    const SetOutcome set = set_striping(descriptor_, kind_, false, parts_.parts());
     error_ = set.error;
     failed_ = set.attribute;
-    if (parts && error_ == -ENOTSUP) wanted_ = {};
+    if (parts_.count > 1 && error_ == -ENOTSUP) wanted_ = {};
     known = striping_of(descriptor_);
   }
   kind_ = known.kind;
@@ -211,7 +219,7 @@ void NewFile::add_trouble(base::TextBuffer& out) const {
 void NewFile::add_reason(base::TextBuffer& out) const {
   if (existed_)
     out.add("the file existed already, and keeps its stripes");
-  else if (growing_.count > 1 && error_ == -ENOTSUP)
+  else if (parts_.count > 1 && error_ == -ENOTSUP)
     out.add(
         "nobody knows its size, and only Lustre has files that get more stripes as they grow: it "
         "is as its directory says");
@@ -223,6 +231,20 @@ void NewFile::add_reason(base::TextBuffer& out) const {
     add_trouble(out);
   else
     add_differences(out, kind_, wanted_, effective_);
+}
+
+bool asks_for_stripes(hints::StripingHints hints) {
+  hints.pario_expected_writers = 0;
+  return hints != hints::default_striping_hints();
+}
+
+hints::StripingHints effective_hints(hints::StripingHints hints, layout::Kind kind,
+                                     const layout::Striping& got) {
+  const hints::StripingHints initial = hints::default_striping_hints();
+  hints.striping_factor = got.targets;
+  hints.striping_unit = got.unit;
+  if (kind != layout::Kind::lustre) hints.start_iodevice = initial.start_iodevice;
+  return hints;
 }
 
 void add_differences(base::TextBuffer& out, layout::Kind kind, const layout::Striping& wanted,
@@ -247,12 +269,11 @@ long stripe_directory(int directory, const char* path, const hints::StripingHint
   if (opened < 0) return opened;
   const layout::Kind kind = kind_of(opened);
   const std::uint32_t targets = kind == layout::Kind::lustre ? target_count(opened) : 0;
-  const layout::Striping wanted = wanted_striping(hints, 1, targets, opened);
-  long error = -ENOTSUP;
-  if (grows(hints))
-    error = set_striping(opened, kind, growing_stripes(hints, 1, targets)).error;
-  else if (may_have_stripes(kind) && !is_empty(wanted))
-    error = set_striping(opened, kind, true, wanted).error;
+  const layout::StripedParts wanted =
+      requested_parts(hints, 1, targets, wanted_striping(hints, 1, targets, opened));
+  const long error = may_have_stripes(kind) && !is_empty(wanted)
+                         ? set_striping(opened, kind, true, wanted.parts()).error
+                         : -ENOTSUP;
   base::close_file(opened);
   return error;
 }

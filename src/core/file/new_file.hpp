@@ -16,6 +16,13 @@ namespace pario::file {
 layout::Striping wanted_striping(const hints::StripingHints& hints, std::uint32_t writers,
                                  std::uint32_t targets, int directory);
 
+/// True if the hints request stripes of new files.
+bool asks_for_stripes(hints::StripingHints hints);
+/// The hints in force for a file of that striping: those that a file system of that kind does not
+/// have are at their defaults.
+hints::StripingHints effective_hints(hints::StripingHints hints, layout::Kind kind,
+                                     const layout::Striping& got);
+
 /// A file that is about to be opened with O_CREAT. If it does not exist and its file system has
 /// stripes, the constructor creates it with the requested stripes; an existing empty file gets them
 /// too, if the file system still allows it. A failure is no error of the open, which follows during
@@ -43,6 +50,7 @@ class NewFile {
   const layout::Striping& requested_striping() const { return wanted_; }
   /// The expected size in bytes, from the hints or from earlier files; 0: unknown.
   std::uint64_t expected_size() const { return expected_size_; }
+  layout::Kind kind() const { return kind_; }
   /// The striping read back; its unit is 0 if unknown.
   const layout::Striping& effective() const { return effective_; }
   /// Adds the reason why the striping could not be set, if it could not.
@@ -63,7 +71,7 @@ class NewFile {
   int directory_ = -1, descriptor_ = -1;
   char name_[256] = {};
   std::uint64_t expected_size_ = 0;
-  layout::GrowingStripes growing_ = {};  ///< no parts: one striping for all of it
+  layout::StripedParts parts_ = {};  ///< as requested
   layout::Kind kind_ = layout::Kind::unknown;
   layout::Striping wanted_ = {}, effective_ = {};
   bool created_ = false, existed_ = false;

@@ -17,9 +17,7 @@ layout::Striping striping_of(const OpenRequest& request) {
   return wanted_striping(request.path, request.striping, request.writers);
 }
 
-bool wants_striping(const OpenRequest& request) {
-  return request.striping.pario_growing || striping_of(request) != layout::Striping{};
-}
+bool wants_striping(const OpenRequest& request) { return asks_for_stripes(request.striping); }
 
 base::Result<int> open_plain(const OpenRequest& request, int flags) {
   return open_descriptor(request.path, flags, request.mode);

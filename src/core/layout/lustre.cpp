@@ -246,14 +246,6 @@ std::vector<StripedPart> lustre_parts(Bytes attribute) {
   return parts;
 }
 
-std::array<std::byte, kSizeOfV1> lustre_attribute(const Striping& wanted) {
-  std::array<std::byte, kSizeOfV1> out{};
-  StripedPart part;
-  part.striping = wanted;
-  put_part(out, part);
-  return out;
-}
-
 std::size_t lustre_attribute_size(Parts parts) {
   std::size_t size = size_of_head(parts);
   for (const StripedPart& part : parts) size += size_of(part);

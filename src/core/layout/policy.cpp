@@ -43,7 +43,7 @@ Striping striping(const StripeRule& rule, const Expected& expected) {
 }
 
 /// Appends a part, or extends the last one if the stripes are equal.
-void add(GrowingStripes& out, const Striping& striping, std::uint64_t end) {
+void add(StripedParts& out, const Striping& striping, std::uint64_t end) {
   const std::uint64_t begin = out.count == 0 ? 0 : out.ranges[out.count - 1].range.end;
   if (out.count == 0 || out.ranges[out.count - 1].striping != striping) {
     out.ranges[out.count].striping = striping;
@@ -74,8 +74,8 @@ double compare_with(const MeasuredStripes& measured, const Expected& expected) {
   return std::max(sizes, writers) > std::log(kSimilar) + kRounding ? kNothing : sizes + writers;
 }
 
-GrowingStripes growing_stripes(Expected expected) {
-  GrowingStripes out;
+StripedParts growing_stripes(Expected expected) {
+  StripedParts out;
   for (std::uint64_t end = 0; end != kToTheEnd && out.count < out.ranges.size();) {
     expected.size = end;
     const StripeRule& rule = rule_of(expected);

@@ -51,12 +51,12 @@ double compare_with(const MeasuredStripes& measured, const Expected& expected);
 
 /// The parts of a file of unknown size, for a file system that stripes parts differently: each part
 /// has the stripes of a file that ends there. No heap.
-struct GrowingStripes {
+struct StripedParts {
   std::array<StripedPart, 8> ranges = {};
   std::size_t count = 0;
   std::span<const StripedPart> parts() const { return {ranges.data(), count}; }
 };
 /// Returns the parts for a file of unknown size; ignores expected.size.
-GrowingStripes growing_stripes(Expected expected);
+StripedParts growing_stripes(Expected expected);
 
 }  // namespace pario::layout

@@ -2,7 +2,6 @@
 // ceph.file.layout. Pure functions; those of Striping alone use no heap.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -65,11 +64,9 @@ const StripedPart* grown_part(const StripedFile& file);
 /// Returns why a raw attribute is invalid (static text, no heap); null if it is valid.
 const char* problem_of(std::span<const std::byte> attribute);
 
-/// Returns the attribute lustre.lov, version 1, for a new file or a directory. Rounds the unit up
-/// to the granule.
-std::array<std::byte, 32> lustre_attribute(const Striping& wanted);
-/// Returns the attribute with pools (version 3; at most 15 characters), lists of targets (which
-/// replace count and start), overstriping and, for several parts, a composite layout.
+/// Returns the attribute lustre.lov for a new file or a directory: version 1, or version 3 with a
+/// pool (at most 15 characters) or a list of targets (which replaces count and start), and, for
+/// several parts, a composite layout. Rounds units up to the granule.
 std::vector<std::byte> lustre_attribute(std::span<const StripedPart> parts);
 /// Writes the attribute without heap; `out` has exactly its size.
 std::size_t lustre_attribute_size(std::span<const StripedPart> parts);

@@ -85,10 +85,8 @@ hints::StripingHints applied_hints(const hints::StripingHints& asked, const file
 hints::StripingHints effective_hints(const hints::StripingHints& applied, const file::NewFile& file,
                                      bool differs) {
   const hints::StripingHints initial = hints::default_striping_hints();
-  hints::StripingHints hints = applied;
-  hints.striping_factor = file.effective().targets;
-  hints.striping_unit = file.effective().unit;
-  if (differs) hints.start_iodevice = initial.start_iodevice;
+  const layout::Kind kind = differs ? layout::Kind::unknown : file.kind();
+  hints::StripingHints hints = file::effective_hints(applied, kind, file.effective());
   if (file.requested_striping() == layout::Striping{}) hints.pario_growing = initial.pario_growing;
   return hints;
 }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "core/file/new_file.hpp"
 #include "parallel/engine/current_call.hpp"
 #include "parallel/engine/hint_texts.hpp"
 #include "parallel/engine/report.hpp"
@@ -15,7 +16,6 @@ namespace pario::engine {
 namespace {
 
 constexpr unsigned kPermissions = 0777;
-constexpr std::uint64_t kAnyTarget = 65535;
 constexpr const char* kOpen = "MPI_File_open";
 
 std::uint64_t random_number() {
@@ -212,10 +212,11 @@ void Opening::set_policy() {
   const comm::Comm& comm = context_.comm();
   const layout::StripeLayout layout = comm.size() == 1 ? context_.file().layout() : facts_.layout;
   hints::FileHints effective = context_.hints();
-  effective.striping_unit = facts_.has_stripes ? layout.unit : 0;
-  effective.striping_factor = facts_.has_stripes ? layout.targets : 0;
+  const layout::Striping got =
+      facts_.has_stripes ? layout::Striping{layout.unit, layout.targets} : layout::Striping{};
+  static_cast<hints::StripingHints&>(effective) =
+      file::effective_hints(effective, layout.kind, got);
   effective.pario_subfiles = context_.file().subfiles();
-  if (layout.kind != layout::Kind::lustre) effective.start_iodevice = kAnyTarget;
   context_.set_policy({.hints = std::move(effective),
                        .layout = layout,
                        .atomic = false,
