@@ -1,7 +1,6 @@
 #include "core/file/block_cache.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,8 @@
 #include <filesystem>
 #include <utility>
 #include <vector>
+
+#include "core/file/cached_files.hpp"
 
 namespace pario::file {
 namespace {
@@ -75,20 +76,6 @@ bool write_whole(int number, std::span<const std::byte> bytes) {
   return true;
 }
 
-std::int64_t wall_clock_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return base::to_nanoseconds(now);
-}
-
-/// Notes a use of a block, for the order of removal.
-void touch(int number) {
-  struct stat facts{};
-  if (::fstat(number, &facts) == 0 &&
-      wall_clock_ns() - base::to_nanoseconds(facts.st_mtim) > kBetweenUses)
-    ::futimens(number, nullptr);
-}
-
 /// Reads a part of a block of `length` bytes, and compares the checksums of its pieces. False: it
 /// is not cached, or damaged.
 bool read_part(int number, std::uint64_t length, base::Extent part, std::span<std::byte> out) {
@@ -139,28 +126,10 @@ class Lock {
   Descriptor file_;
 };
 
-struct Entry {
-  fs::path path;
-  std::uint64_t bytes;
-  std::int64_t used;
-};
-
-/// Lists the blocks of a directory, and removes remains of killed processes.
-std::vector<Entry> entries_of(const std::string& directory) {
-  std::vector<Entry> found;
-  std::error_code error;
-  const std::int64_t now = wall_clock_ns();
-  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
-    struct stat facts{};
-    const std::string extension = at->path().extension();
-    if ((extension != ".block" && extension != ".part") || ::stat(at->path().c_str(), &facts) != 0)
-      continue;
-    const Entry entry{at->path(), static_cast<std::uint64_t>(facts.st_size),
-                      base::to_nanoseconds(facts.st_mtim)};
-    if (extension == ".block") found.push_back(entry);
-    if (extension == ".part" && now - entry.used > kStale) ::unlink(entry.path.c_str());
-  }
-  return found;
+/// Removes remains of killed processes.
+void remove_stale_parts(const std::string& directory) {
+  for (const CachedFile& part : list_cached_files(directory, ".part"))
+    if (is_older(part.used, kStale)) ::unlink(part.path.c_str());
 }
 
 }  // namespace
@@ -214,7 +183,7 @@ base::Status BlockCache::read_block(const Block& block, std::uint64_t offset,
     const Descriptor file(::open(block.path.c_str(), O_RDONLY | O_CLOEXEC));
     if (file.number() < 0 || !read_part(file.number(), block.where.length(), part, out))
       return false;
-    touch(file.number());
+    note_use(block.path, kBetweenUses);
     return true;
   };
   if (read_cached()) return {};
@@ -252,17 +221,12 @@ void BlockCache::store(const Block& block, std::span<const std::byte> bytes) {
 /// Removes the least recently used blocks; returns the sum of the others, to which `needed` can be
 /// added.
 std::uint64_t BlockCache::make_room(std::uint64_t needed) const {
-  std::vector<Entry> entries = entries_of(directory_);
-  std::uint64_t sum = 0;
-  for (const Entry& entry : entries) sum += entry.bytes;
+  remove_stale_parts(directory_);
+  std::vector<CachedFile> blocks = list_cached_files(directory_, ".block");
+  const std::uint64_t sum = sum_of_bytes(blocks);
   if (sum + needed <= most_) return sum;
-  std::ranges::sort(entries, {}, &Entry::used);
-  for (const Entry& entry : entries) {
-    if (sum + needed <= most_ - most_ / kShareFreed) break;
-    ::unlink(entry.path.c_str());
-    sum -= entry.bytes;
-  }
-  return sum;
+  const std::uint64_t less = most_ - most_ / kShareFreed;
+  return remove_least_recently_used(std::move(blocks), less - std::min(needed, less));
 }
 
 }  // namespace pario::file

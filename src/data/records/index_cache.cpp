@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/file/cached_files.hpp"
 #include "data/records/formats.hpp"
 
 namespace pario::records {
@@ -57,63 +57,24 @@ base::Result<std::string> name_of(const std::string& path, std::optional<Kind> k
   return *prefix + hexadecimal(base::xxh64(state, sizeof state)) + ".pidx";
 }
 
-/// Notes a use of an entry, for the order of removal.
-void touch(const std::string& entry) {
-  struct stat facts{};
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  if (::stat(entry.c_str(), &facts) == 0 &&
-      base::to_nanoseconds(now) - base::to_nanoseconds(facts.st_mtim) > kBetweenUses)
-    ::utimensat(AT_FDCWD, entry.c_str(), nullptr, 0);
-}
-
 std::uint64_t most_bytes() {
   const char* text = variable("PARIO_CACHE_SIZE");
   return text == nullptr ? kMost : base::parse_byte_size(text).value_or(kMost);
 }
 
-struct Entry {
-  fs::path path;
-  std::uint64_t bytes;
-  fs::file_time_type used;
-};
-
-/// Lists the entries of a directory; other processes may remove some meanwhile.
-std::vector<Entry> entries_of(const std::string& directory) {
-  std::vector<Entry> found;
-  std::error_code error;
-  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
-    std::error_code gone;
-    Entry entry{at->path(), at->file_size(gone), {}};
-    if (!gone) entry.used = at->last_write_time(gone);
-    if (!gone) found.push_back(std::move(entry));
-  }
-  return found;
-}
-
-void remove_file(const fs::path& path) {
-  std::error_code ignored;
-  fs::remove(path, ignored);
-}
-
 /// Removes older entries of the same file, then the least recently used ones.
-void make_room(const fs::path& kept, const std::string& prefix) {
-  std::vector<Entry> entries = entries_of(kept.parent_path());
-  std::erase_if(entries, [&](const Entry& entry) {
-    const std::string name = entry.path.filename();
-    const bool stale = name.starts_with(prefix) && name.ends_with(".pidx") && entry.path != kept;
-    if (stale) remove_file(entry.path);
-    return stale;
+void make_room(const std::string& kept, const std::string& prefix) {
+  const std::string directory = cache_directory();
+  std::vector<file::CachedFile> others = file::list_cached_files(directory, "");
+  std::uint64_t most = most_bytes();
+  std::erase_if(others, [&](const file::CachedFile& entry) {
+    const bool stale = entry.path != kept && entry.path.ends_with(".pidx") &&
+                       entry.path.starts_with(directory + "/" + prefix);
+    if (stale) ::unlink(entry.path.c_str());
+    if (entry.path == kept) most -= std::min(most, entry.bytes);
+    return stale || entry.path == kept;
   });
-  std::uint64_t bytes = 0;
-  for (const Entry& entry : entries) bytes += entry.bytes;
-  std::ranges::sort(entries, {}, &Entry::used);
-  for (const Entry& entry : entries) {
-    if (bytes <= most_bytes()) break;
-    if (entry.path == kept) continue;
-    remove_file(entry.path);
-    bytes -= entry.bytes;
-  }
+  file::remove_least_recently_used(std::move(others), most);
 }
 
 base::Result<std::string> make_directory() {
@@ -215,7 +176,7 @@ base::Result<Index> open_cached_index(const std::string& path, std::optional<Kin
   const bool whole = index.ok() && index->verify_sections() && (!kind || index->kind() == *kind) &&
                      compare_with_file(*index, path);
   if (!whole) return base::Error{.number = ENOENT, .operation = "open index", .path = *entry};
-  touch(*entry);
+  file::note_use(*entry, kBetweenUses);
   return index;
 }
 
