@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from tests.diagnosis.corpus import Program
 from tests.diagnosis.judging import Diagnosis
@@ -120,35 +120,64 @@ def read_drishti(table: Path) -> list[str]:
     return [code for code, state in row.items() if state == "True"]
 
 
-@dataclass(frozen=True)
-class Dftracer:
-    """dftracer's analyzer on traces of dftracer."""
+class NoStatementError(Exception):
+    """The reason why a peer makes no statement about a run."""
 
-    environment: Path  # virtual environment
+
+@dataclass(frozen=True)
+class TraceReader:
+    """An analyzer of traces of dftracer, in a virtual environment that contains both."""
+
+    environment: Path
     rules: Mapping[str, list[str]]
-    name: str = "dftracer"
+    name: ClassVar[str]
+    compressed: ClassVar[bool]
 
     def variables(self, folder: Path, program: Program) -> Mapping[str, str]:
         """Returns the variables that let dftracer write a trace of each process into a folder."""
         del program
-        return trace_variables(self.environment, folder, compressed=True)
+        return trace_variables(self.environment, folder, compressed=self.compressed)
 
     def diagnose(self, folder: Path, seconds: float) -> Diagnosis:
-        """Returns the facts about the traces in a folder."""
+        """Returns the statements about the traces in a folder."""
+        if reason := _analyze_traces(self.command(folder), folder):
+            return give_no_statement(self.name, reason, seconds)
+        try:
+            codes = self.read(folder)
+        except NoStatementError as reason:
+            return give_no_statement(self.name, str(reason), seconds)
+        return translate(codes, self.rules, seconds)
+
+    def command(self, folder: Path) -> Sequence[object]:
+        """Returns the command that analyzes the traces in a folder."""
+        raise NotImplementedError
+
+    def read(self, folder: Path) -> list[str]:
+        """Returns the codes of the analyzer's messages. Raises NoStatementError."""
+        raise NotImplementedError
+
+
+class Dftracer(TraceReader):
+    """dftracer's analyzer on traces of dftracer."""
+
+    name = "dftracer"
+    compressed = True
+
+    def command(self, folder: Path) -> Sequence[object]:
+        """Returns the analyzer's command, for the facts in a folder of answers."""
         rules = folder / "rules.yaml"
         rules.write_text(adapt_rules(_find(self.environment, _FACT_RULES).read_text()))
-        answer = folder / "answer"
         words = ["facts.enabled=true", f"facts.eval_rule_file={rules}", "view_types=[proc_name]"]
-        words += ["output=file", f"output.path={answer}"]
-        command = [self.environment / "bin/dfanalyzer", *words]
-        if reason := _analyze_traces(command, folder):
-            return give_no_statement(self.name, reason, seconds)
-        totals = answer / "raw_stats.json"
+        words += ["output=file", f"output.path={folder / 'answer'}"]
+        return [self.environment / "bin/dfanalyzer", *words]
+
+    def read(self, folder: Path) -> list[str]:
+        """Returns the kinds of the facts."""
+        totals = folder / "answer" / "raw_stats.json"
         if not totals.exists() or not int(json.loads(totals.read_text())["total_event_count"]):
-            return give_no_statement(self.name, "dfanalyzer saw no call", seconds)
-        facts = answer / "facts.jsonl"
-        codes = read_facts(facts.read_text()) if facts.exists() else []
-        return translate(codes, self.rules, seconds)
+            raise NoStatementError("dfanalyzer saw no call")
+        facts = folder / "answer" / "facts.jsonl"
+        return read_facts(facts.read_text()) if facts.exists() else []
 
 
 def adapt_rules(text: str) -> str:
@@ -170,26 +199,20 @@ def read_facts(text: str) -> list[str]:
     return [fact["fact_type"] for envelope in envelopes for fact in envelope["facts"]]
 
 
-@dataclass(frozen=True)
-class WisIO:
+class WisIO(TraceReader):
     """WisIO on traces of dftracer."""
 
-    environment: Path  # virtual environment
-    rules: Mapping[str, list[str]]
-    name: str = "wisio"
+    name = "wisio"
+    compressed = False
 
-    def variables(self, folder: Path, program: Program) -> Mapping[str, str]:
-        """Returns the variables that let dftracer write a trace of each process into a folder."""
-        del program
-        return trace_variables(self.environment, folder, compressed=False)
+    def command(self, folder: Path) -> Sequence[object]:
+        """Returns WisIO's command."""
+        del folder
+        return [self.environment / "bin/wisio", "+analyzer=dftracer", "percentile=0.9"]
 
-    def diagnose(self, folder: Path, seconds: float) -> Diagnosis:
-        """Returns the reasons of bottlenecks about the traces in a folder."""
-        command = [self.environment / "bin/wisio", "+analyzer=dftracer", "percentile=0.9"]
-        if reason := _analyze_traces(command, folder):
-            return give_no_statement(self.name, reason, seconds)
-        codes = read_wisio((folder / "output.txt").read_text())
-        return translate(codes, self.rules, seconds)
+    def read(self, folder: Path) -> list[str]:
+        """Returns the rules of the reasons of bottlenecks on WisIO's page."""
+        return read_wisio((folder / "output.txt").read_text())
 
 
 def read_wisio(page: str) -> list[str]:
