@@ -168,6 +168,17 @@ template <Direction D>
   if ((call.open_flags & O_DSYNC) != 0) row.sync_writes += call.calls;  // O_SYNC includes it
 }
 
+/// Adds the values of the rows PARIO_COUNTED.
+template <Direction D>
+void apply_counted(Record& row, const Call& call) {
+  constexpr std::uint64_t kReads = kRead.id, kWrites = kWrite.id, kTransfers = kReads | kWrites;
+#define PARIO_COUNTER(name, unit, use, meaning)
+#define PARIO_COUNTED(name, unit, use, calls, value, meaning) \
+  if constexpr (((calls) & D.id) != 0) row.name += static_cast<std::uint64_t>(value);
+#include "core/trace/counters.def"
+#undef PARIO_COUNTER
+}
+
 template <Direction D>
 void apply_transfer(Record& row, const Call& call, bool nested) {
   const std::uint64_t duration = call.end - call.start;
@@ -181,17 +192,12 @@ void apply_transfer(Record& row, const Call& call, bool nested) {
   const auto moved = static_cast<std::uint64_t>(std::max<std::int64_t>(call.result, 0));
   const std::uint64_t size = of_each(moved, call.calls);
   apply_extremes<D>(row, call, of_each(duration, call.calls), size);
+  apply_counted<D>(row, call);
   if (call.result < 0) return;
   row.*D.bytes += moved;
   (&(row.*D.sizes))[size_bin(size)] += call.calls;
-  row.short_calls += moved != 0 && moved < call.asked;
   if (call.offset != kUnknownOffset && (call.flags & kInView) == 0)
     apply_place<D>(row, call.offset, moved, call.calls);
-}
-
-inline void apply_read(Record& row, const Call& call, bool nested) {
-  apply_transfer<kRead>(row, call, nested);
-  row.zero_reads += call.result == 0 && call.asked != 0;
 }
 
 /// The counters of the calls of an operation, of their duration, and of those inside MPI-IO calls.
@@ -253,7 +259,7 @@ inline void apply(Record& row, const Call& call, bool nested) {
   row.failed += call.result < 0;
   switch (call.op) {
     case Op::read:
-      return detail::apply_read(row, call, nested);
+      return detail::apply_transfer<detail::kRead>(row, call, nested);
     case Op::write:
       return detail::apply_transfer<detail::kWrite>(row, call, nested);
     default:
