@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import signal
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -31,11 +31,6 @@ _SIZE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _NOT_SHOWN = frozenset(("Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"))
 _BLOCK_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _COUNT_UNITS = ("", "k", "M", "G", "T", "P")
-
-
-def if_any(say: Callable[[Number], str], value: Number) -> str:
-    """Formats a value; empty for zero, for columns where most cells are empty."""
-    return say(value) if value else ""
 
 
 def _three_digits(value: float) -> str:

@@ -47,8 +47,6 @@ constexpr Function kFunctions[] = {
 
 static_assert(kFirstId + std::size(kFunctions) <= trace::kMaxFunctions);
 
-std::size_t function_count() { return std::size(kFunctions); }
-
 void fill(std::span<trace::FunctionInfo, trace::kMaxFunctions> table) {
   static constexpr const char* names[] = {
 #define PARIO_MPI(name, ...) "MPI_" #name,

@@ -38,9 +38,8 @@
 
 namespace pario::pmpi {
 
-/// The function ids of this module are kFirstId ... kFirstId + function_count() - 1.
+/// The first of the function ids of this module.
 inline constexpr trace::FunctionId kFirstId = 512;
-std::size_t function_count();
 
 /// Fills in this module's rows of the table for trace::start().
 void fill(std::span<trace::FunctionInfo, trace::kMaxFunctions> table);

@@ -32,7 +32,6 @@ SMALL_CALL = 4 << 10
 #: Bytes of a chunk that a repair proposes.
 USUAL_CHUNK, LARGEST_CHUNK = 256 << 10, 1 << 20
 MANY_VISITS = 2.0  # of a chunk
-MEMORY_RATE = 2e9  # bytes per second of a copy
 #: The most time between two calls in a row that counts as h5py's own, on a slow processor.
 H5PY_CALL = 300e-6
 _UNFILTERED = 2.0  # bytes moved for each byte asked
