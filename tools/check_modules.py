@@ -2,7 +2,8 @@
 
 A module is a folder ``src/COMPONENT/MODULE``. Other modules may include its public header
 ``MODULE/MODULE.hpp``, its ``.def`` tables and the headers listed in ``[public_headers]``, and only
-if the table has the edge. Each edge must be used. Neither modules nor components form a cycle.
+if the table has the edge. Each edge must be used. Neither modules, components nor headers form a
+cycle.
 """
 
 from __future__ import annotations
@@ -79,11 +80,22 @@ def find_cycles(modules: dict[str, Module]) -> Iterator[str]:
     for module in modules.values():
         others = {modules[name].component for name in module.may_use if name in modules}
         components[module.component] |= others - {module.component}
-    for kind, edges in (("modules", graph), ("components", components)):
+    graphs = {"modules": graph, "components": components, "headers": list_header_edges()}
+    for kind, edges in graphs.items():
         try:
             TopologicalSorter(edges).prepare()
         except CycleError as error:
             yield f"cycle of {kind}: {' -> '.join(error.args[1])}"
+
+
+def list_header_edges() -> dict[str, set[str]]:
+    """List the headers that each header under src/ includes."""
+    source = ROOT / "src"
+    headers = {str(path.relative_to(source)): path for path in source.rglob("*.hpp")}
+    return {
+        name: set(INCLUDE.findall(path.read_text(encoding="utf-8"))) & headers.keys()
+        for name, path in headers.items()
+    }
 
 
 def list_folders() -> list[str]:
