@@ -59,7 +59,14 @@ def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
         "--no-record",
         dest="recording",
         action="store_false",
-        help=f"only print the figures, at any load (recording needs a load of {LOAD_LIMIT:g})",
+        help="only print the figures, at any load",
+    )
+    group.add_argument(
+        "--most-load",
+        type=float,
+        default=LOAD_LIMIT,
+        metavar="N",
+        help="largest load average at which measurements are recorded (default: %(default)g)",
     )
     group.add_argument(
         "--machine",
@@ -84,7 +91,8 @@ def default_machine_name() -> str:
 class Recorder:
     """Collects the rows of one run of a benchmark and writes them when the run ends.
 
-    As a context manager it refuses to start, with SystemExit, at a load average above LOAD_LIMIT.
+    As a context manager it refuses to start, with SystemExit, at a load average above
+    ``arguments.most_load``.
     Enter it before files are made or programs are built: the benchmark's own work raises the load.
     A run that ends with an exception (Ctrl-C and SIGTERM, too) keeps its rows and is marked
     incomplete.
@@ -117,11 +125,11 @@ class Recorder:
         self._started = self._probes.clock()
         if not self._arguments.recording:
             return self
-        if load > LOAD_LIMIT:
+        if load > self._arguments.most_load:
             raise SystemExit(
                 f"{self._name}: the load average is {load:.2f}; measurements are recorded at a "
-                f"load of at most {LOAD_LIMIT:.2f}. Wait until the machine is idle, or measure "
-                "without recording: --no-record"
+                f"load of at most {self._arguments.most_load:.2f}. Wait until the machine is idle, "
+                "or measure without recording: --no-record"
             )
         self._terminate = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
         self._entry = {

@@ -149,6 +149,12 @@ def test_a_high_load_is_refused_before_the_measurement(tmp_path: Path) -> None:
     assert read_folder(tmp_path) == ""
 
 
+def test_the_largest_load_can_be_chosen(tmp_path: Path) -> None:
+    with Recorder("toy", parse(tmp_path, "--most-load", "3"), probes=make_probes(2.5, 2.5)) as one:
+        one.add(way="fast", round=1, seconds=1.0)
+    assert (tmp_path / DAY / "toy.csv").exists()
+
+
 def test_the_load_that_the_benchmark_causes_is_recorded(tmp_path: Path) -> None:
     record(tmp_path, 0.5, probes=make_probes(1.0, 7.126))
     (run,) = json.loads((tmp_path / DAY / "env.json").read_text())["runs"]
