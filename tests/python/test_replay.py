@@ -130,6 +130,15 @@ def test_files_that_the_run_found_are_made_with_their_sizes(job: Job) -> None:
     assert not {"out.dat", "missing", "text.txt"} & sizes.keys()
 
 
+def test_a_file_that_ranks_create_together_is_not_made(tmp_path: Path) -> None:
+    """The first rank to call MPI_File_open asks for the size after the other one's first write."""
+    made, path = make_job(2), "/scratch/new"
+    add_record(made, 0, path, "mpiio", opens=1, writes=1, size_at_open=3072, first_open=0.0)
+    add_record(made, 1, path, "mpiio", opens=1, writes=1, size_at_open=0, first_open=0.1)
+    add_events(made, [0, 1], path, "open", layer="mpiio", start=[0.0, 0.1], offset=1 | 4)
+    assert find_existing_files(made, np.arange(2), {0: 0}) == ([], [])
+
+
 def test_of_large_files_only_the_touched_blocks_are_made(tmp_path: Path) -> None:
     made, size, path = make_job(1), 1 << 30, "/scratch/large"
     add_record(made, 0, path, reads=3, size_at_open=size, first_read=0.0)

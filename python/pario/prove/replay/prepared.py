@@ -89,18 +89,19 @@ def _files(
 
 
 def sizes_at_first(job: Job) -> dict[int, int]:
-    """The size of each file at its first access by any process."""
+    """The size of each file at its first access by any process. Ranks open a file together, but one
+    that asks late for its size may see bytes that others wrote meanwhile: the least size counts."""
     records = job.records
     moments = np.fmin.reduce(
         [records[name] for name in ("first_open", "first_read", "first_write")]
     )
-    order = np.argsort(np.nan_to_num(moments, nan=np.inf), kind="stable")
-    return {
-        int(file): int(size)
-        for file, size in zip(
-            records["file"][order[::-1]], records["size_at_open"][order[::-1]], strict=True
-        )
-    }
+    order = np.argsort(np.nan_to_num(moments, nan=np.inf), kind="stable")[::-1]
+    found = dict(
+        zip(records["file"][order].tolist(), records["size_at_open"][order].tolist(), strict=True)
+    )
+    for row in records[records["layer"] == LAYERS.index("mpiio")]:
+        found[int(row["file"])] = min(found[int(row["file"])], int(row["size_at_open"]))
+    return found
 
 
 def _creates(job: Job, event: Any) -> bool:
