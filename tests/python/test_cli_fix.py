@@ -235,7 +235,7 @@ def test_an_interrupt_is_not_blamed_on_the_settings(
 
 @pytest.mark.system
 def test_an_interrupt_of_the_first_run_is_no_failure(tmp_path: Path) -> None:
-    done = fix(tmp_path, "sh", "-c", "kill -TERM $PPID; sleep 60")
+    done = fix(tmp_path, "sh", "-c", "kill -TERM $PPID; exec sleep 60")
     assert "pario: the program was interrupted by SIGTERM: no settings are sought" in done.stderr
     assert done.returncode == -15
 
