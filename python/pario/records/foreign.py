@@ -8,38 +8,24 @@ import json
 import os
 import pickle
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from pario._native import guess_record_format
 from pario.errors import ParioError
 from pario.paths import is_url
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from pario.records.compressed import FORMATS as COMPRESSED
+from pario.records.compressed import CompressedFile, write_restarts
+from pario.records.decoded import Decoded, Groups, join_records
 
 #: Rows that are converted at a time.
 _ROWS = 4096
 #: Upper limit (exclusive) of the records and bytes of a file, as in an index.
 _MOST = 1 << 56
-
-
-class Groups(NamedTuple):
-    """The begin of each group of a file, and the number of its first record; both end with the end
-    of the last group."""
-
-    begins: NDArray[Any]
-    firsts: NDArray[Any]
-
-
-class Decoded(NamedTuple):
-    """Records in memory: record ``i`` is ``memory[offsets[i]:offsets[i + 1]]``."""
-
-    memory: NDArray[Any]
-    offsets: NDArray[Any]
 
 
 class Decoder(Protocol):
@@ -62,6 +48,8 @@ class Foreign:
     title: str
     package: str
     _open: Callable[[str, str | tuple[str, ...], bool, bool], Decoder]
+    #: Writes the index: records, groups, bytes, path. None: an index of pario's own.
+    write_index: Callable[[str], tuple[int, int, int, bytes]] | None = None
 
     def open(
         self,
@@ -96,8 +84,46 @@ class Foreign:
 def foreign_format(path: str, format: str = "") -> Foreign | None:
     """The format of this name, or that of the file's first bytes or suffix; None if its records
     have bytes of their own."""
+    if package := _PACKAGES.get(Path(path).suffix):
+        return _compressed_format(path, format, package)
     name = format or guess_record_format(os.fsencode(path))
     return next((one for one in FORMATS if one.name == name), None)
+
+
+#: Packages by the suffixes of compressed files.
+_PACKAGES = {".gz": "indexed_gzip", ".tgz": "indexed_gzip", ".zst": "zstandard"}
+
+
+def _compressed_format(path: str, format: str, package: str) -> Foreign:
+    inner = Path(path).with_suffix(".tar" if path.endswith(".tgz") else "")
+    name = format or guess_record_format(os.fsencode(inner.name))
+    if name not in COMPRESSED:
+        raise ParioError(
+            f"{path}: its format is {name or 'not known'}: expected lines, tfrecord or tar,"
+            " Dataset(path, format=...)"
+        )
+
+    title = "gzip" if package == "indexed_gzip" else "zstd"
+    return Foreign(
+        name,
+        title,
+        package,
+        partial(_open_compressed, name, package),
+        partial(write_restarts, format=name, package=package),
+    )
+
+
+def _open_compressed(
+    format: str,
+    package: str,
+    path: str,
+    column: str | tuple[str, ...],
+    verify: bool,
+    typed: bool,
+) -> Decoder:
+    if column:
+        raise ParioError(f"{path}: column {column}: only records of Parquet have columns")
+    return CompressedFile(path, format, package, verify)
 
 
 def refuse(path: str, format: str = "") -> None:
@@ -153,12 +179,12 @@ class _Parquet:
                 if self._column:
                     yield self._column_of(batch.column(0))
                 else:
-                    yield _join(
+                    yield join_records(
                         _typed_rows(batch) if self._typed else map(_json, batch.to_pylist())
                     )
 
     def _column_of(self, values: Any) -> Decoded:
-        return _plain_bytes(values) or _join(self._values(values.to_pylist()))
+        return _plain_bytes(values) or join_records(self._values(values.to_pylist()))
 
     def _values(self, values: list[Any]) -> Iterator[bytes]:
         for value in values:
@@ -251,7 +277,7 @@ class _ArrayRecord:
         raise ValueError(f"its chunks have {firsts[-1]} of {records} records")
 
     def decode(self, group: int, first: int, last: int) -> Iterator[Decoded]:
-        yield _join(self._reader.read(first, last) if last > first else [])
+        yield join_records(self._reader.read(first, last) if last > first else [])
 
 
 # Files of Riegeli, which ArrayRecord uses, consist of blocks with a header each. Headers of blocks
@@ -297,16 +323,6 @@ def _groups(begins: list[int], firsts: list[int]) -> Groups:
     if max(begins[-1], firsts[-1]) >= _MOST or begins != sorted(begins) or firsts != sorted(firsts):
         raise ValueError("groups of its records overlap, or their offsets are impossible")
     return Groups(np.array(begins, dtype=np.int64), np.array(firsts, dtype=np.int64))
-
-
-def _join(records: Iterable[bytes]) -> Decoded:
-    import numpy as np
-
-    memory, offsets = bytearray(), [0]
-    for record in records:
-        memory += record
-        offsets.append(len(memory))
-    return Decoded(np.frombuffer(memory, dtype=np.uint8), np.array(offsets, dtype=np.int64))
 
 
 FORMATS = (

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pario._native import RecordOrder, schedule_step, schedule_steps
-from pario.records.foreign import Decoded
+from pario.records.decoded import Decoded
 from pario.records.groups import MEMORY, GroupedFile, by_group, gather, groups_of, views
 from pario.records.kept import Kept
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pario._native import read_record_groups, write_record_groups
 from pario.errors import ParioError
 from pario.progress import Show
-from pario.records.foreign import Decoded, Decoder, Foreign, Groups
+from pario.records.decoded import Decoded, Groups
+from pario.records.foreign import Decoder, Foreign
 from pario.records.kept import Kept
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class GroupedFile:
         """Decodes a group piece by piece."""
         self._require_unchanged()
         first, last = self.groups.firsts[group : group + 2].tolist()
-        decoder, records = self._open(), 0
+        decoder, records = self.open_decoder(), 0
         with self.foreign.errors(self.path):
             for piece in decoder.decode(group, first, last):
                 records += len(piece.offsets) - 1
@@ -179,7 +180,8 @@ class GroupedFile:
             self._seen = here
         self._require_unchanged()
 
-    def _open(self) -> Decoder:
+    def open_decoder(self) -> Decoder:
+        """The open file of this process."""
         process, decoder = self._decoder or (0, None)
         if decoder is None or process != os.getpid():
             decoder = self.foreign.open(self.path, self._column, self._verify, self._typed)
@@ -208,13 +210,16 @@ class GroupedFile:
 
 def find_groups(file: GroupedFile) -> Groups:
     """Finds the groups of a file by the package of its format."""
-    decoder = file.foreign.open(file.path)
+    decoder = file.open_decoder()
     with file.foreign.errors(file.path):
         return decoder.groups()
 
 
 def write_index(path: str, foreign: Foreign) -> tuple[int, int, int, bytes]:
     """Writes an index; returns records, groups, bytes of the index, and its path."""
+    if foreign.write_index:
+        with foreign.errors(path):
+            return foreign.write_index(path)
     decoder = foreign.open(path)
     with foreign.errors(path):
         begins, firsts = decoder.groups()

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pario.records.foreign import Decoded
+from pario.records.decoded import Decoded
 
 #: Bytes of the objects around a group.
 _OVERHEAD = 1000

@@ -181,7 +181,8 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def _kind_of(dataset: RecordSource) -> str:
-    suffix = dataset.path.rpartition(".")[2].lower()
+    path = dataset.path.removesuffix(".gz").removesuffix(".zst")
+    suffix = path.rpartition(".")[2].lower()
     if dataset.format == "lines":
         return "json" if suffix in _JSON_SUFFIXES else "text"
     if dataset.format == "parquet":

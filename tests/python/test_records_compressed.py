@@ -1,0 +1,193 @@
+"""Compressed lines, TFRecord and WebDataset have the records of the files that were compressed, and
+are read from restart points."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import pickle
+import random
+import sys
+import tarfile
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pario.cli import main
+from pario.errors import ParioError
+from pario.records import Dataset, Loader, compressed
+
+#: Decompressed bytes of a group in these tests, instead of 4 MiB.
+SMALL = 64 << 10
+
+
+@pytest.fixture(autouse=True)
+def small_groups(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("indexed_gzip", reason="indexed_gzip is not installed")
+    pytest.importorskip("zstandard", reason="zstandard is not installed")
+    monkeypatch.setattr(compressed, "GROUP", SMALL)
+    monkeypatch.setenv("PARIO_CACHE", str(tmp_path / "cache"))
+
+
+def make_lines(path: Path) -> Path:
+    chance = random.Random(1)
+    lines = [chance.randbytes(chance.randint(0, 300)).hex() for _ in range(3000)]
+    path.write_bytes("\n".join(lines).encode() + b"\r\n\nlast")
+    return path
+
+
+def make_tfrecord(path: Path) -> Path:
+    make_lines(path.with_suffix(".txt"))
+    command = ["records", "convert", path.with_suffix(".txt"), "--to", "tfrecord", "-o", path]
+    assert main(list(map(str, command))) == 0
+    return path
+
+
+def make_tar(path: Path) -> Path:
+    chance = random.Random(1)
+    with tarfile.open(path, "w") as archive:
+        for number in range(400):
+            for name in (f"d/{number}.bin", f"d/{number}.{'x' * 120}.cls"):
+                content = chance.randbytes(number) if name.endswith("bin") else b"%d" % number
+                header = tarfile.TarInfo(name)
+                header.size = len(content)
+                archive.addfile(header, io.BytesIO(content))
+    return path
+
+
+FILES = {"a.jsonl": make_lines, "a.tfrecord": make_tfrecord, "a.tar": make_tar}
+
+
+def compress(path: Path, suffix: str, frame: int = 50_000) -> Path:
+    data, out = path.read_bytes(), path.with_name(path.name + suffix)
+    if suffix == ".gz":
+        out.write_bytes(gzip.compress(data))
+        return out
+    import zstandard
+
+    parts = [data[at : at + frame] for at in range(0, len(data), frame)]
+    out.write_bytes(b"".join(map(zstandard.ZstdCompressor().compress, parts)))
+    return out
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("name", FILES)
+def test_records_are_those_of_the_file(name: str, suffix: str, tmp_path: Path) -> None:
+    path = FILES[name](tmp_path / name)
+    plain, dataset = Dataset(path), Dataset(compress(path, suffix))
+    assert (dataset.format, len(dataset)) == (plain.format, len(plain))
+    if name == "a.tar":  # without the padding at the end of the file
+        numbers = range(len(plain))
+        assert [dataset.sample(n) for n in numbers] == [plain.sample(n) for n in numbers]
+    else:
+        assert list(map(bytes, dataset)) == list(map(bytes, plain))
+    groups = dataset.file.groups.begins
+    assert len(groups) > 4
+    assert np.diff(groups[:-1]).min() >= SMALL
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_loader_shuffles_resumes_and_decodes_each_group_once(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = compress(make_lines(tmp_path / "a.txt"), suffix)
+    expected = sorted(map(bytes, Dataset(path)))
+    reads = []
+    read = compressed.CompressedFile.decode
+    monkeypatch.setattr(
+        compressed.CompressedFile,
+        "decode",
+        lambda self, *place: reads.append(place[0]) or read(self, *place),
+    )
+    dataset = Dataset(path)
+    loader = Loader(dataset, 100, shuffle=True, seed=3, groups=2)
+    batches = [list(map(bytes, batch)) for batch in loader]
+    assert sorted(chain(*batches)) == expected
+    assert batches[0] != [bytes(record) for record in dataset[:100]]
+    assert sorted(reads[: len(dataset.file.groups.begins) - 1]) == sorted(set(reads))
+    again = pickle.loads(pickle.dumps(Loader(dataset, 100, shuffle=True, seed=3, groups=2)))
+    assert [list(map(bytes, batch)) for batch in again] == batches
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_file_is_searched_once(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, searches = compress(make_lines(tmp_path / "a.txt"), suffix), []
+    find = compressed.find_groups
+    monkeypatch.setattr(
+        compressed, "find_groups", lambda *facts: searches.append(1) or find(*facts)
+    )
+    count = len(Dataset(path))
+    assert bytes(Dataset(path)[count - 1]) == b"last"
+    assert len(searches) == 1
+    path.write_bytes(path.read_bytes() * 2)
+    assert len(Dataset(path)) == 2 * count - 1
+    assert len(searches) == 2
+
+
+def test_index_writes_restart_points_beside_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = compress(make_lines(tmp_path / "a.txt"), ".gz")
+    assert main(["records", "index", str(path)]) == 0
+    assert "3,002 records (lines)" in capsys.readouterr().err
+    assert Path(f"{path}.restarts").is_file()
+    monkeypatch.setenv("PARIO_CACHE", str(tmp_path / "empty"))
+    assert len(Dataset(path)) == 3002
+    assert not (tmp_path / "empty").exists()
+    for command in (["stat", path], ["verify", path], ["get", path, "3001"]):
+        assert main(["records", *map(str, command)]) == 0
+    assert main(["records", "shuffle", str(path), "-o", str(tmp_path / "out")]) == 2
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("name", FILES)
+def test_a_truncated_file_is_an_error(name: str, suffix: str, tmp_path: Path) -> None:
+    path = compress(FILES[name](tmp_path / name), suffix)
+    path.write_bytes(path.read_bytes()[:-5000])
+    with pytest.raises(ParioError, match=r"not read as (gzip|zstd)"):
+        Dataset(path)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_damage_after_the_search_is_found_by_checksums(suffix: str, tmp_path: Path) -> None:
+    path = compress(make_lines(tmp_path / "a.txt"), suffix)
+    count, before = len(Dataset(path)), path.stat()
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(ParioError, match=r"wrong checksum|not read as"):
+        list(Dataset(path))
+    dataset = Dataset(path, errors="skip")
+    assert 0 < len(dataset[:]) < count
+    assert dataset.stats.skipped == count - len(dataset[:])
+
+
+def test_damaged_restart_points_are_found_anew(tmp_path: Path) -> None:
+    path = compress(make_lines(tmp_path / "a.txt"), ".gz")
+    Path(f"{path}.restarts").write_bytes(b"PK damaged")
+    assert len(Dataset(path)) == 3002
+
+
+def test_empty_files_have_no_records(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"")
+    for suffix in (".gz", ".zst"):
+        assert len(Dataset(compress(tmp_path / "a.txt", suffix))) == 0
+
+
+def test_formats_and_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(b"a\nb\n"))
+    with pytest.raises(ParioError, match="its format is not known: expected lines, tfrecord"):
+        Dataset(path)
+    assert len(Dataset(path, format="lines")) == 2
+    with pytest.raises(ParioError, match="only records of Parquet have columns"):
+        Dataset(path, format="lines", column="a")
+    monkeypatch.setitem(sys.modules, "indexed_gzip", None)
+    with pytest.raises(ParioError, match="reading gzip needs the package indexed_gzip: pip"):
+        Dataset(path, format="lines")
