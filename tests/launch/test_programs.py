@@ -47,6 +47,7 @@ def test_static_program_runs_and_is_reported_as_not_traced(tmp_path: Path) -> No
     done = pario_run(tmp_path, "./hello")
     assert (done.stdout, done.returncode) == ("hello\n", 3)
     assert "hello is statically linked" in done.stderr and "nothing was recorded" in done.stderr
+    assert " and wrote 6 B" in done.stderr  # by the kernel's counters
 
 
 @pytest.mark.system

@@ -110,6 +110,38 @@ def test_an_untraced_child_is_named() -> None:
     assert part.mechanism == "programs that pario cannot follow"
 
 
+def test_a_large_untraced_child_is_one_sentence_and_a_small_one_none() -> None:
+    job = known_job(kernel_read=GB)
+    job.unseen.append(Unseen("/bin/busybox was not followed", 0, "/bin/busybox"))
+    assert sentence(job).startswith(
+        "1.00 GB of this run's I/O went through programs that pario cannot follow (busybox), which"
+    )
+    small = known_job(kernel_read=GB)
+    add_record(small, 0, "/data/in", reads=1000, bytes_read=GB - 10_000, read_time=0.5)
+    small.unseen.append(Unseen("/sbin/ldconfig was not followed", 0, "/sbin/ldconfig"))
+    verdict = analyze(small).verdict
+    assert (verdict.covered, verdict.unseen) == (True, ("/sbin/ldconfig was not followed",))
+    assert verdict.sentence.startswith("I/O is 5 % of the 10.0 s run: nothing here is worth")
+
+
+def test_an_untraced_program_that_nobody_waits_for_leads_the_verdict() -> None:
+    job = known_job(2)
+    job.processes["end_kind"][1] = 3  # exec of a program that was not followed
+    job.unseen.append(Unseen("/bin/busybox was not followed", 1, "/bin/busybox"))
+    assert sentence(job).startswith("Incomplete: /bin/busybox was not followed.")
+
+
+@pytest.mark.parametrize(
+    ("storage", "amount"), [(0, "5,000 requests"), (GB, "5,000 requests (at least 1.00 GB)")]
+)
+def test_requests_of_rings_are_named_also_if_a_cache_serves_them(storage: int, amount: str) -> None:
+    job = known_job(uring_rings=1, uring_unattributed=5000, storage_read=storage)
+    job.processes["cpu_user"] = 10.0
+    verdict = analyze(job).verdict
+    assert verdict.sentence.startswith(f"{amount} of this run's I/O went through io_uring")
+    assert verdict.bound == "unknown"
+
+
 @pytest.mark.parametrize(
     ("facts", "word"),
     [

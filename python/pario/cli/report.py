@@ -4,12 +4,14 @@ merged)."""
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from pario import wording
 from pario.cli.arguments import add_logs, add_page
 from pario.cli.follow import add_follow, follow
 from pario.cli.pages import append_text, write_page
@@ -141,7 +143,18 @@ def was_recorded(directory: Path) -> bool:
         return True
     print(
         f"pario: nothing was recorded in {directory}: the program cannot be traced, or its log"
-        " could not be written",
+        f" could not be written{_describe_io(directory)}",
         file=sys.stderr,
     )
     return False
+
+
+def _describe_io(directory: Path) -> str:
+    """Return a clause on the bytes of the command by the kernel's counters; empty if the launcher
+    has not read them."""
+    try:
+        io = json.loads((directory / "job.json").read_text("utf-8"))["io"]
+        moved = [wording.size(int(io[name])) for name in ("rchar", "wchar")]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    return f"; by the kernel's counters, its calls read {moved[0]} and wrote {moved[1]}"

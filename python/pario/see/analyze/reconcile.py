@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePath
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from pario.see.analyze.model import KernelTotals, Unattributed
 UNSEEN = 0.05
 #: ... and from these amounts on.
 LEAST_BYTES, LEAST_CALLS, LEAST_SECONDS = 4e6, 10_000, 0.05
+LEAST_REQUESTS = 100  # of a ring, whose bytes only storage shows
 #: Page faults of programs and libraries at their start are not worth a word.
 LEAST_FAULTS, SHORT_RUN = 16, 1.0
 #: Less storage without calls and without a mechanism may be directories and inodes.
@@ -31,6 +33,7 @@ LEAST_STORAGE = 8e6
 #: The verdict names waiting for processors from this part of the run on.
 QUEUED = 0.1
 _NS = 1e-9
+_NAMED = 3  # programs that cannot be followed
 
 RINGS, CONTEXTS = "io_uring", "Linux AIO (libaio)"
 FAULTS = "page faults of mapped files"
@@ -63,11 +66,23 @@ def unseen_sentence(totals: KernelTotals | None) -> str:
 
 def _sentence(part: Unattributed) -> str:
     seconds = f" and up to {wording.seconds(part.seconds)}" if part.seconds >= 0.01 else ""
-    amount = wording.size(part.bytes) if part.bytes else wording.plural(part.calls, "call")
+    ring = part.mechanism == RINGS
+    amount = wording.plural(part.calls, "request" if ring else "call")
+    if part.bytes:
+        moved = wording.size(part.bytes)
+        amount = f"{amount} (at least {moved})" if ring and part.calls else moved
     return (
         f"{amount}{seconds} of this run's I/O went through {part.mechanism}, which pario cannot"
         " attribute to files."
     )
+
+
+def _is_large(part: Unattributed, moved: int, calls: int) -> bool:
+    """True if a part has many of the unseen bytes, or many of the calls if no bytes are
+    known."""
+    if part.bytes:
+        return part.bytes >= UNSEEN * moved
+    return part.calls >= UNSEEN * calls and (not moved or part.mechanism == RINGS)
 
 
 def queue_sentence(totals: KernelTotals | None) -> str:
@@ -133,11 +148,9 @@ class _Reconciliation:
         moved = sum(part.bytes for part in parts)
         calls = sum(part.calls for part in parts)
         if self._is_much(moved, calls):
-            yield from (
-                part
-                for part in sorted(parts, key=lambda part: -part.bytes)
-                if part.bytes >= UNSEEN * moved and (moved or part.calls >= UNSEEN * calls)
-            )
+            for part in sorted(parts, key=lambda part: -part.bytes):
+                if _is_large(part, moved, calls):
+                    yield part
 
     def _is_much(self, moved: int, calls: int) -> bool:
         directions = (self._read, self._written)
@@ -145,7 +158,16 @@ class _Reconciliation:
         unseen_storage = sum(float(d.unseen_storage[self.own].sum()) for d in directions)
         every = sum(float(d.kernel_calls[self.own].sum()) for d in directions)
         much = moved > max(LEAST_BYTES, UNSEEN * (whole + unseen_storage))
-        return much or calls > max(LEAST_CALLS, UNSEEN * every)
+        requests = float(self._ring_requests[self.own].sum())
+        return (
+            much
+            or calls > max(LEAST_CALLS, UNSEEN * every)
+            or requests >= max(LEAST_REQUESTS, UNSEEN * every)
+        )
+
+    @cached_property
+    def _ring_requests(self) -> Floats:
+        return self._fact("uring_unattributed")
 
     def _parts(self) -> Iterator[Unattributed]:
         """Yield the unseen I/O by mechanism."""
@@ -153,9 +175,10 @@ class _Reconciliation:
         rings, contexts = (self._fact(name) for name in ("uring_rings", "aio_contexts"))
         faults = self.facts.job.processes["major_faults"] >= LEAST_FAULTS
         maps = accounts.mapped_by_program(self.facts.job) >= 0.5 * storage
-        left = self.own & (storage > 0)
+        with_rings = self.own & (rings > 0) & ((storage > 0) | (self._ring_requests > 0))
+        yield self._part(RINGS, with_rings, storage, self._ring_requests)
+        left = self.own & (storage > 0) & ~with_rings
         for mechanism, mask in (
-            (RINGS, rings > 0),
             (CONTEXTS, contexts > 0),
             (FAULTS, maps | (faults & self._may_be_faults())),
         ):
@@ -166,10 +189,27 @@ class _Reconciliation:
         moved = self._read.unseen + self._written.unseen
         calls = self._read.unseen_calls + self._written.unseen_calls
         sure = self.own & ~self._has_streams_of_children()
-        children = np.zeros(len(self.own), bool)
-        children[[part.process for part in self.facts.job.unseen if part.process >= 0]] = True
-        yield self._part(CHILDREN, sure & children, moved, calls)
+        children = self._have_untraced_children()
+        yield self._part(self._name_children(), sure & children, moved, calls)
         yield self._part(CALLS, sure & ~children, moved, calls)
+
+    def _have_untraced_children(self) -> Mask:
+        """True for processes that started programs which pario cannot follow: by exec in a child,
+        too."""
+        processes = self.facts.job.processes
+        found = np.zeros(len(processes), bool)
+        rows = [part.process for part in self.facts.job.unseen if part.process >= 0]
+        found[rows] = True
+        for row in processes[rows][processes["end_kind"][rows] == accounts.EXEC]:
+            found |= (processes["pid"] == row["parent"]) & (processes["host"] == row["host"])
+        return found
+
+    def _name_children(self) -> str:
+        """Return the words for programs that pario cannot follow, with some names."""
+        programs = (part.program for part in self.facts.job.unseen if part.process >= 0)
+        names = list(dict.fromkeys(PurePath(program).name for program in programs if program))
+        more = ", ..." if len(names) > _NAMED else ""
+        return f"{CHILDREN} ({', '.join(names[:_NAMED])}{more})" if names else CHILDREN
 
     def _part(self, mechanism: str, mask: Mask, moved: Floats, calls: Floats) -> Unattributed:
         lanes = np.unique(self.facts.lanes.of_process[mask & (moved > 0)])

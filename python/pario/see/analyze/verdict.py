@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pario.see.analyze.accounts import EXEC
 from pario.see.analyze.arrays import sums
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.model import Bound, Finding, KernelTotals, Progress, Split, Verdict
@@ -34,7 +35,7 @@ def verdict(
     """Judge the job; ``findings`` only add the possible gain."""
     times = facts.times
     unseen = _unseen(facts)
-    leads = _leads(unseen, kernel, progress)
+    leads = _leads(_unseen(facts, counted=kernel is not None), kernel, progress)
     ruling = _ruling(facts, findings, progress, covered=not leads)
     lane = times.slowest_lane
     parts = (*leads, sentence(ruling), *_queue_part(ruling, kernel), *_tail(progress))
@@ -96,12 +97,29 @@ def _ruling(
     )
 
 
-def _unseen(facts: Facts) -> tuple[str, ...]:
-    """Return the parts of the program that the tables do not hold, without helpers of the
-    launcher."""
+def _unseen(facts: Facts, *, counted: bool = False) -> tuple[str, ...]:
+    """Return the parts of the program that the tables do not hold, without helpers of the launcher;
+    with ``counted`` without programs whose calls are in the kernel's counters of a process."""
     lanes = facts.lanes.of_process
     parts = (part for part in facts.job.unseen if part.process < 0 or lanes[part.process] >= 0)
-    return tuple(dict.fromkeys(part.text for part in parts))
+    return tuple(
+        dict.fromkeys(
+            part.text for part in parts if not counted or not _is_counted(facts, part.process)
+        )
+    )
+
+
+def _is_counted(facts: Facts, process: int) -> bool:
+    """True if a process of the job has probably waited for a program that was not followed, or was
+    started by the launcher, which reads its counters."""
+    processes = facts.job.processes
+    if process < 0:
+        return False
+    row = processes[process]
+    if row["end_kind"] != EXEC:
+        return True
+    parents = (processes["pid"] == row["parent"]) & (processes["host"] == row["host"])
+    return bool(parents.any()) or row["pid"] == processes["pid"][np.argmin(processes["start"])]
 
 
 def _bound(facts: Facts, split: Split, findings: Sequence[Finding]) -> Bound:

@@ -350,6 +350,7 @@ class Unseen:
 
     text: str  # a clause: "rank 3 of 4 has no log"
     process: int = -1  # row of Job.processes that it belongs to; -1: the run
+    program: str = ""  # the program that was not followed
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def add_unseen(
     for view in views:
         for note in view.log.notes_of("unfollowed"):
             program, reason = (str(note.get(name, "")) for name in ("program", "reason"))
-            job.unseen.append(Unseen(f"{program} was not followed", view.row))
+            job.unseen.append(Unseen(f"{program} was not followed", view.row, program))
             job.messages.append(f"{program} was started {reason}: its calls are not in the log")
 
 

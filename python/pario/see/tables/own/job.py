@@ -50,7 +50,7 @@ _ALWAYS_KNOWN = {
     "meta_split",
 }
 _COMMUNICATION = ("p2p", "wait", "collective", "rma", "mpi")
-_END_KINDS = 6
+_END_KINDS, _EXEC = 6, 3
 #: Columns of processes, and their names in /proc/PID/io.
 _OF_KERNEL = {
     "kernel_read": "rchar",
@@ -280,7 +280,7 @@ def _set_command_io(job: Job, description: dict[str, Any]) -> None:
     if not len(rows):
         return
     last = rows[np.argmax(processes["start"][rows])]
-    if processes["end_kind"][last]:
+    if processes["end_kind"][last] not in (0, _EXEC):  # a program after exec may be untraced
         return
     for name, counter in _OF_KERNEL.items():
         value = counters.get(counter)
