@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     analysis = analyze(job)
     why = nothing_to_tune(job, analysis)
     measured = None if why else _search(job, analysis, arguments)
-    if measured:
+    if measured and measured.remedies:
         _keep(job, arguments.on, measured)
     lines = [*(describe(measured) if measured else ()), conclude(measured, why)]
     hand_out(settings(job, arguments.on, measured, lines), arguments.output, lines)
