@@ -7,6 +7,7 @@
 # make asan tsan     unit tests under the sanitizers
 # make test-all  every test, in steps; an interrupted run continues where it stopped.
 #                RESTART=1 begins anew, STEPS="unit suites" selects steps
+# make changelog   join the fragments of changelog.d into CHANGELOG.md for a release
 # make manuals   manual page and completions of bash, zsh, fish in build/share
 # make wheel     wheels in dist/ for glibc 2.28 and x86-64, by Zig from PyPI; checks them
 # make conformance   write docs/conformance.md from the results of make test-all
@@ -35,7 +36,7 @@ INSTALL := $(PYTHON) -m pip install -q --disable-pip-version-check --no-build-is
 PYTEST := $(PYTHON) -m pytest -q -n $(JOBS) --dist loadgroup
 
 .PHONY: help setup build unit test test-system test-all wheel manuals conformance flaky fuzz \
-  coverage demo check docs benchmarks format asan tsan bench clean
+  changelog coverage demo check docs benchmarks format asan tsan bench clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -89,6 +90,9 @@ demo: build
 
 check: $(VENV)/setup-test.stamp build
 	@$(TIMED) "checks" tools/check.sh
+
+changelog: $(VENV)/setup-test.stamp
+	$(VENV)/bin/towncrier build --yes --version "$$(cat VERSION)"
 
 benchmarks: build
 	$(PYTHON) bench/render.py

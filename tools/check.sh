@@ -28,6 +28,7 @@ check ruff ruff check python tests tools bench
 check ruff-format ruff format --check python tests tools bench
 check clang-format check_cpp
 check gersemi check_cmake
+check changelog towncrier build --draft --version 0
 check docs python -m tools.site.build
 check codespell codespell src python docs tools examples bench \
   README.md CHANGELOG.md CONTRIBUTING.md
