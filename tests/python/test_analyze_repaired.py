@@ -50,6 +50,21 @@ def test_small_writes_that_buffers_joined_are_repaired(system_writes: int, found
     assert bool(analyze(made).findings) == found
 
 
+@pytest.mark.parametrize("of_pipe", [False, True])
+def test_a_program_that_sorts_text_converts_no_numbers(of_pipe: bool) -> None:
+    made = job()
+    sampled = {"sampled_writes": 20, "sampled_text": 20, "sampled_numbers": 18}
+    size = 40 * MIB
+    add_record(
+        made, 0, "/scratch/t.csv", writes=2000, bytes_written=size, write_time=5.0, **sampled
+    )
+    if of_pipe:
+        made.processes["untraced_bytes_read"] = size
+    else:
+        add_record(made, 0, "/scratch/in.csv", reads=600, bytes_read=size, read_time=0.01)
+    assert "text-output" not in found(made)
+
+
 def test_files_of_installed_software_are_no_storm() -> None:
     made = job()
     for number in range(400):

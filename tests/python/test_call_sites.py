@@ -82,6 +82,8 @@ def test_without_user_code_a_function_of_a_library_is_the_call_site() -> None:
 def test_places_are_described_as_far_as_they_are_known() -> None:
     assert describe(USER) == "solver.c:118 in main"
     assert describe(Frame("/a/solver", 1, function="f", offset=28)) == "f+0x1c in solver"
+    stripped = Frame("/usr/bin/lmp", 0x9F10, function="main", offset=0x8F10)
+    assert describe(stripped) == "lmp (it has no line information)"
     assert describe(Frame("/a/solver", 31)) == "0x1f in solver"
     assert describe(Frame(file="/a/b.py", line=2, function="<module>")) == "b.py:2"
     assert describe(Frame(file="/a/b.py", function="Popen.__init__")) == "Popen.__init__ in b.py"

@@ -151,11 +151,14 @@ def _sums(sites: Table, *keys: str) -> Table:
 
 def describe(frame: Frame) -> str:
     """Return a place: ``solver.c:118 in write_halo``. Without debug information:
-    ``write_halo+0x1c in solver``."""
+    ``write_halo+0x1c in solver``; of a program of the system, ``lmp (it has no line
+    information)``."""
     module = (frame.module or frame.file).rpartition("/")[2]
     if frame.file and frame.line:
         function = f" in {frame.function}" if frame.function not in ("", "<module>") else ""
         return f"{frame.file.rpartition('/')[2]}:{frame.line}{function}"
+    if libraries.is_installed_program(frame):
+        return f"{module} (it has no line information)"
     if frame.function:
         offset = f"+{frame.offset:#x}" if frame.offset >= 0 else ""
         return f"{frame.function}{offset} in {module}"

@@ -21,6 +21,7 @@ _SYSTEM_NAMES = re.compile(r"(?:ld-linux|ld-musl|libpario|libc|libpthread)(?:[-_
 #: Functions of the start code that the linker adds to programs.
 _STARTS = ("_start", "__libc_start_main", "_init", "_fini")
 _SYSTEM = re.compile(r"/(?:usr/(?:local/)?)?lib(?:32|64)?/")
+_PROGRAMS = re.compile(r"/(?:usr/(?:local/)?)?s?bin/|/usr/libexec/")
 _PACKAGES = re.compile(r"/(?:site|dist)-packages/")
 _STANDARD_LIBRARY = re.compile(r"/lib(?:32|64)?/python3\.\d+\w?/|\.zip/|^<(?!stdin>|string>)")
 #: Sources of functions that compilers inline into the user's code.
@@ -41,6 +42,12 @@ def is_user_code(frame: Frame) -> bool:
         or "/lib-dynload/" in frame.module
         or _HEADERS.search(frame.file)
     )
+
+
+def is_installed_program(frame: Frame) -> bool:
+    """Tell whether a frame belongs to a program of the system, whose only names are those that it
+    exports: the nearest one, such as main, is not the function of the address."""
+    return bool(_PROGRAMS.match(frame.module))
 
 
 def is_package(frame: Frame) -> bool:

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
-from pario.see.analyze.arrays import Floats, Ints, sums
+from pario.see.analyze.arrays import Floats, Ints, Mask, sums
 from pario.see.analyze.cells import WRITE
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim
 from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, sum_seconds
+from pario.see.analyze.rules.small_files import find_installed
 
 MANY_LINES = 10_000
 MUCH_TEXT = 1 << 20
@@ -22,6 +23,7 @@ DIGITS = 18  # bytes of a number in text
 BINARY_SHARE = 8 / DIGITS  # a double against its digits in text
 LARGE_BUFFER = 1 << 20  # streams have smaller ones; larger writes may hold text made before
 CONVERSION = 0.5e-6  # seconds of a number into digits, outside of write calls (assumed)
+PASSED_ON = 0.8  # bytes read for each byte written by programs that pass text on
 DEFAULT_STDIO_CALL = 30e-9
 
 
@@ -38,10 +40,26 @@ def _text_output(facts: Facts) -> Iterator[Candidate]:
         & (facts.writes > 0)
     )
     mask &= np.where(
-        unsampled, (formatted >= MANY_LINES) & (formatted > 0.5 * facts.writes), numbers
+        unsampled,
+        (formatted >= MANY_LINES) & (formatted > 0.5 * facts.writes),
+        numbers & ((formatted > 0) | ~_pass_text_on(facts)),
     )
     if mask.any():
         yield _text(facts, scene(facts, mask, facts.cells[:, WRITE]), formatted)
+
+
+def _pass_text_on(facts: Facts) -> Mask:
+    """Return, per row, True if its process read about as many bytes as it wrote, from files or
+    pipes: it sorts, filters or copies text, and converts no numbers."""
+    read = facts.asked_bytes("bytes_read") * ~find_installed(facts)[facts.file]
+    process, processes = facts.records["process"], facts.job.processes
+    own = process >= 0
+    sums_of = [
+        sums(process[own], values[own], len(processes))
+        for values in (read, facts.asked_bytes("bytes_written"))
+    ]
+    passed = sums_of[0] + processes["untraced_bytes_read"] >= PASSED_ON * sums_of[1]
+    return np.asarray(own & np.append(passed, False)[process])
 
 
 def _text(facts: Facts, subject: Scene, formatted: Floats) -> Candidate:
@@ -188,7 +206,9 @@ RULES = (
         threshold=(
             f"At least {MUCH_TEXT >> 20} MiB through at least {MANY_LINES:,} formatted calls, or"
             f" sampled writes that are mostly digits; write calls of less than {TINY_BUFFER} bytes"
-            " do not count, because their cost is not that of the bytes."
+            " do not count, because their cost is not that of the bytes, nor do sampled writes of"
+            f" processes that read {wording.share(PASSED_ON)} of the bytes that they write: they"
+            " pass text on."
         ),
         estimate=(
             f"Time of the writes minus the same numbers in binary (8 of {DIGITS} bytes) at the"
