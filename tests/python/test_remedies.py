@@ -166,6 +166,22 @@ def test_the_settings_of_the_last_tune_are_measured_first(
     keep_choice(job, tmp_path, kept)
     first = plan_measurement(job, analyze(job), tmp_path).remedies[0]
     assert (first.name, first.choice) == ("the settings of the last tune", kept)
+    own = plan_measurement(job, analyze(job), tmp_path).remedies[1]
+    keep_choice(job, tmp_path, own.choice)
+    (only,) = plan_measurement(job, analyze(job), tmp_path).remedies
+    assert only.findings
+
+
+def test_only_the_measured_value_of_a_setting_is_written() -> None:
+    analysis = run(finding(BUFFERS))
+    larger = Remedy("last", Choice.of("/out/a.dat", ("streams", "size", "32M")))
+    found = measure_remedies(analysis, (larger,), as_it_is=1.0, last=0.5)
+    written = [
+        (line.key, line.value)
+        for proposal in advise_measured(analysis, found).proposals
+        for line in proposal.lines
+    ]
+    assert written == [("size", "32M")]
 
 
 def with_io(analysis: Analysis, seconds: float) -> Analysis:

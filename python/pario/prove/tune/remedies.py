@@ -29,6 +29,7 @@ from pario.see.analyze.advise import Advice, advise, applies, list_settings
 from pario.see.analyze.model import Analysis, Finding
 from pario.see.analyze.split import Times
 from pario.see.tables.model import LAYERS, Job
+from pario.settings import Proposal
 
 #: The least I/O that is worth replays, as a share of the run and in seconds.
 LEAST_SHARE, LEAST_SECONDS = 0.02, 0.01
@@ -69,11 +70,10 @@ def plan_measurement(
             f" {wording.size(space)}"
         )
     together = make_collective(script) if script.plays_mpiio else None
+    remedies = tuple(_remedies(job, analysis, allowed, script, together))
     earlier = last_choice(job, directory)
-    remedies = (
-        *([Remedy(LAST, earlier)] if earlier else ()),
-        *_remedies(job, analysis, allowed, script, together),
-    )
+    if earlier and earlier not in {one.choice for one in remedies}:
+        remedies = (Remedy(LAST, earlier), *remedies)
     if not remedies:
         why_not = script.mpiio.removeprefix(AS_POSIX)
         raise NothingToMeasureError(
@@ -219,7 +219,21 @@ def advise_measured(
         return advice
     own = chosen.remedy.choice.without(Choice.of_proposals(advice.proposals))
     reason = f"{chosen.remedy.name}: measured by replays, {_figures(chosen)}."
-    return replace(advice, proposals=(*own.proposals((reason,)), *advice.proposals))
+    others = (_drop_lines(proposal, own) for proposal in advice.proposals)
+    kept = (proposal for proposal in others if proposal.lines)
+    return replace(advice, proposals=(*own.proposals((reason,)), *kept))
+
+
+def _drop_lines(proposal: Proposal, choice: Choice) -> Proposal:
+    """A proposal without the lines whose keys have other values in a choice."""
+    keys = {
+        (table, key)
+        for match, settings in choice.sections
+        if match == proposal.match
+        for table, key, _ in settings
+    }
+    kept = tuple(line for line in proposal.lines if (line.table, line.key) not in keys)
+    return replace(proposal, lines=kept)
 
 
 def _find_share_together(chosen: Measured | None, alone: Mapping[str, Measured]) -> float:
