@@ -206,6 +206,11 @@ def fact(text: str, **values: float) -> Evidence:
     return Evidence(text, values=values)
 
 
+def all_but_one(calls: Floats) -> Floats:
+    """Return the share of the calls of each row that one call instead of all saves."""
+    return np.asarray(1.0 - 1.0 / np.maximum(calls, 1.0))
+
+
 def sum_seconds(facts: Facts, rows: Ints, *kinds: int) -> float:
     """Return the seconds in cells, summed over ranks."""
     return float(facts.cells[np.ix_(rows, np.array(kinds))].sum())

@@ -12,7 +12,15 @@ from pario.see.analyze.cells import KINDS
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim, claim_all
-from pario.see.analyze.rules.base import Candidate, Rule, code, fact, scene, sum_seconds
+from pario.see.analyze.rules.base import (
+    Candidate,
+    Rule,
+    all_but_one,
+    code,
+    fact,
+    scene,
+    sum_seconds,
+)
 from pario.see.analyze.rules.calling import Work, claim_work
 from pario.see.analyze.rules.small_files import find_installed
 
@@ -119,12 +127,12 @@ def _repeated_listings(facts: Facts) -> Iterator[Candidate]:
             code("Wait for new files with inotify, or a message from their writer."),
         ),
         claims=[
-            *claim_all(facts, rows, (LIST,), 1.0 - 1.0 / lists[rows]),
+            *claim_all(facts, rows, (LIST,), all_but_one(lists[rows])),
             *claim_work(
                 facts,
                 rows,
                 NAME_WORK,
-                1.0 - 1.0 / lists[rows],
+                all_but_one(lists[rows]),
                 (names, names / lists[rows]),
             ),
         ],

@@ -16,6 +16,7 @@ from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import (
     Candidate,
     Rule,
+    all_but_one,
     code,
     command,
     fact,
@@ -119,7 +120,7 @@ def _mapping_storms(facts: Facts) -> Iterator[Candidate]:
             code("Map the whole file once and use offsets into it; unmap it at the end."),
             code("Or use pread and pwrite for single records: no page table changes."),
         ),
-        claims=claim_all(facts, rows, (MAP,), 1.0 - 1.0 / maps[rows]),
+        claims=claim_all(facts, rows, (MAP,), all_but_one(maps[rows])),
         method="time in mmap and munmap, of all but one mapping per process and file",
     )
 

@@ -19,6 +19,7 @@ from pario.see.analyze.rules.base import (
     Candidate,
     Rule,
     Scene,
+    all_but_one,
     code,
     fact,
     scene,
@@ -53,7 +54,7 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
         return
     subject = scene(facts, mask, facts.meta_seconds)
     rows, count = subject.rows, float(opens[mask].sum())
-    needless = 1.0 - 1.0 / per_rank[rows]
+    needless = all_but_one(per_rank[rows])
     kinds = (OPEN, CLOSE, OTHER)
     alone = facts.writes[rows] <= FEW_WRITES * opens[rows]
     library, in_library = _library_rows(facts, rows)
@@ -170,7 +171,7 @@ def _stat_storms(facts: Facts) -> Iterator[Candidate]:
         return
     subject = scene(facts, mask, facts.cells[:, STAT])
     rows, count = subject.rows, subject.total("stats")
-    needless = 1.0 - np.minimum(1.0, 1.0 / np.maximum(stats[rows], 1))
+    needless = all_but_one(stats[rows])
     yield subject.candidate(
         title=f"{wording.count(count)} stat calls on {subject.place}",
         cause=(
@@ -216,7 +217,7 @@ def _sync_storms(facts: Facts) -> Iterator[Candidate]:
         facts.cells[:, SYNC] + np.where(sync_writes, facts.cells[:, WRITE], 0.0),
     )
     rows, count = subject.rows, subject.total("syncs") + subject.total("sync_writes")
-    needless = 1.0 - 1.0 / np.maximum(per_rank[rows], 1.0)
+    needless = all_but_one(per_rank[rows])
     own_writes = np.where(
         sync_writes[rows],
         facts.cells[rows, WRITE]
