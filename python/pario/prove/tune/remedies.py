@@ -219,9 +219,9 @@ def advise_measured(
         return advice
     own = chosen.remedy.choice.without(Choice.of_proposals(advice.proposals))
     reason = f"{chosen.remedy.name}: measured by replays, {_figures(chosen)}."
-    others = (_drop_lines(proposal, own) for proposal in advice.proposals)
-    kept = (proposal for proposal in others if proposal.lines)
-    return replace(advice, proposals=(*own.proposals((reason,)), *kept))
+    others = [_drop_lines(proposal, own) for proposal in advice.proposals]
+    left = [proposal for proposal in others if proposal.lines]
+    return replace(advice, proposals=(*own.proposals((reason,)), *left))
 
 
 def _drop_lines(proposal: Proposal, choice: Choice) -> Proposal:
