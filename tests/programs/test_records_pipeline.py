@@ -36,7 +36,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Dataset]:
 @pytest.mark.parametrize("keep", [0, 3])
 @pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("rule", RULES)
-def test_pipelines_give_and_resume_what_a_process_without_pario_computes(
+def test_pipelines_give_expected_batches(
     files: list[Dataset], rule: str, mixed: bool, keep: int, world: int
 ) -> None:
     spec = make_spec(rule, mixed, keep)

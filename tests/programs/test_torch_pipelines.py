@@ -107,7 +107,7 @@ def check_torchdata_continues(job: Job, again: Job) -> None:
         check_torchdata_continues,
     ],
 )
-def test_pipelines_in_a_data_loader_give_what_a_process_without_pario_computes(
+def test_a_data_loader_gives_expected_batches(
     request: pytest.FixtureRequest,
     tmp_path: Path,
     check: Callable[[Job, Job], None],

@@ -90,7 +90,7 @@ def test_records_are_those_of_the_file(name: str, suffix: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
-def test_a_loader_shuffles_resumes_and_decodes_each_group_once(
+def test_a_loader_decodes_each_group_once(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = compress(make_lines(tmp_path / "a.txt"), suffix)

@@ -10,11 +10,12 @@ from tools.site.build import ROOT, SITE, build, name_files_outside
 from pario.cli import COMMANDS
 
 SUPPORTED = (ROOT / "docs" / "supported.md").read_text()
-TESTS = sorted(set(re.findall(r"`(tests/[^`]+)`", SUPPORTED)))
+LOADERS = (ROOT / "docs" / "loaders.md").read_text()
+TESTS = sorted(set(re.findall(r"`(tests/[^`]+)`", SUPPORTED + LOADERS)))
 
 
 @pytest.mark.parametrize("named", TESTS)
-def test_a_test_that_the_page_of_supported_systems_names_exists(named: str) -> None:
+def test_a_test_that_a_page_of_systems_or_loaders_names_exists(named: str) -> None:
     path, _, function = named.partition("::")
     assert (ROOT / path).is_file()
     assert f"def {function}(" in (ROOT / path).read_text() or not function
@@ -25,6 +26,11 @@ def test_each_row_of_supported_systems_is_tested_or_says_so() -> None:
     untested = [row for row in rows if "`tests/" not in row]
     honest = re.compile(r"not tested|by hand| no \||, no, |needs 3.11|tests \|$")
     assert [row for row in untested if not honest.search(row)] == []
+
+
+def test_each_feature_of_the_loader_names_its_test() -> None:
+    rows = [line for line in LOADERS.splitlines() if line.startswith("| ")][1:]
+    assert [row for row in rows if not re.search(r"\[\d+\] \|", row)] == []
 
 
 def test_the_command_line_page_has_all_commands() -> None:
