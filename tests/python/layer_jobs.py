@@ -102,6 +102,20 @@ def lock(made: Job, seconds: float = 30.0) -> None:
     add_record(made, [0, 1], "/scratch/log", opens=1, writes=100, locks=100, lock_time=seconds)
 
 
+def resize(made: Job, count: int) -> None:
+    """Sets the size of a file before each write."""
+    add_record(
+        made,
+        0,
+        "/scratch/f",
+        opens=1,
+        truncates=count,
+        other_time=10.0,
+        writes=100,
+        end_written=MIB,
+    )
+
+
 def list_directory(made: Job, lists: int) -> None:
     listing = {"lists": lists, "entries": 3000 * lists, "list_time": 0.05 * lists}
     add_record(made, 0, "/scratch/items", **listing)
@@ -220,4 +234,5 @@ CASES: dict[str, tuple[Callable[[Job], None], Callable[[Job], None], tuple[float
         lambda made: write_elements(made, 1, 0.01),
         (4.9, 5),
     ),
+    "resize-storm": (lambda made: resize(made, 1000), lambda made: resize(made, 2), (9.9, 10)),
 }

@@ -65,6 +65,13 @@ def test_a_program_that_sorts_text_converts_no_numbers(of_pipe: bool) -> None:
     assert "text-output" not in found(made)
 
 
+def test_a_name_that_many_processes_use_is_one_name_of_its_directory() -> None:
+    made = make_job(600, 10.0, mpi=False)
+    made.processes["start"], made.processes["end"] = np.arange(600) * 0.01, np.arange(600) * 0.01
+    add_record(made, range(600), "/scratch/status", stats=3, others=1, stat_time=1e-3)
+    assert "directory-storm" not in found(made)
+
+
 def test_files_of_installed_software_are_no_storm() -> None:
     made = job()
     for number in range(400):

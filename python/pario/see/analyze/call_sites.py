@@ -19,6 +19,8 @@ from pario.see.tables.model import EVENT_KINDS, Frame
 
 #: Call sites of a finding, and stacks of the flame graph.
 MOST_SITES, MOST_STACKS = 20, 1000
+#: The end of a place in an installed program.
+NO_LINES = "(it has no line information)"
 _KIND = np.array([KINDS.index(kind) if kind in KINDS else KINDS.index("other")
                   for kind in EVENT_KINDS])  # fmt: skip
 
@@ -158,7 +160,7 @@ def describe(frame: Frame) -> str:
         function = f" in {frame.function}" if frame.function not in ("", "<module>") else ""
         return f"{frame.file.rpartition('/')[2]}:{frame.line}{function}"
     if libraries.is_installed_program(frame):
-        return f"{module} (it has no line information)"
+        return f"{module} {NO_LINES}"
     if frame.function:
         offset = f"+{frame.offset:#x}" if frame.offset >= 0 else ""
         return f"{frame.function}{offset} in {module}"

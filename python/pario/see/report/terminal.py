@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from pario import wording
+from pario.see.analyze.call_sites import NO_LINES
 from pario.see.analyze.model import Analysis, Finding, Fix, JobInfo, Verdict
 from pario.see.report.clean import make_printable
 from pario.see.report.page import (
@@ -215,7 +216,9 @@ def _sites(finding: Finding, width: int, all: bool) -> Iterator[Text]:
     """Yield the lines of the program that make the calls: the one with most seconds, or several
     with their callers."""
     for site in finding.sites[: SITES if all else 1]:
-        lines = "" if site.line else "; compile with -g for its line"
+        lines = (
+            "" if site.line or site.place.endswith(NO_LINES) else "; compile with -g for its line"
+        )
         text = f"at {site.place} ({wording.share(site.share)} of these calls{lines})"
         yield from wrap_text(text, width, MARGIN, "cyan", hanging=3)
         if all and site.callers:

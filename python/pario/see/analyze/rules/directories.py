@@ -38,10 +38,17 @@ def _directory_storms(facts: Facts) -> Iterator[Candidate]:
     asked = facts.stored & (calls > 0) & (calls >= facts.calls("opens"))
     asked &= ~find_installed(facts)[facts.file]
     directory = facts.directory[facts.file]
-    names = sums(directory[asked], files_of_rows(facts)[asked], len(facts.directories))
+    names = _count_names(facts, np.flatnonzero(asked))
     mask = asked & (names >= MANY_NAMES)[directory]
     if mask.any():
         yield _directory_storm(facts, mask, calls)
+
+
+def _count_names(facts: Facts, rows: np.ndarray) -> np.ndarray:
+    """Return the names per directory; a name that several processes use counts once."""
+    most = np.zeros(len(facts.job.files))
+    np.maximum.at(most, facts.file[rows], files_of_rows(facts)[rows])
+    return sums(facts.directory, most, len(facts.directories))
 
 
 def _directory_storm(facts: Facts, mask: np.ndarray, calls: np.ndarray) -> Candidate:
@@ -53,7 +60,7 @@ def _directory_storm(facts: Facts, mask: np.ndarray, calls: np.ndarray) -> Candi
     where = wording.name(facts.directories[busiest])
     if several > 1:
         where = f"{wording.count(several)} directories ({where}, ...)"
-    count, names = float(calls[rows].sum()), float(files_of_rows(facts)[rows].sum())
+    count, names = float(calls[rows].sum()), float(_count_names(facts, rows).sum())
     took = sum_seconds(facts, rows, STAT, OTHER, OPEN)
     return subject.candidate(
         title=(
