@@ -43,8 +43,8 @@ all mkfs.xfs xfsprogs tests-on-file-systems
 all mkfs.btrfs btrfs-progs tests-on-file-systems
 all linux.uml user-mode-linux tests-of-quotas
 system /usr/include/x86_64-linux-gnu/mpich/mpi.h libmpich-dev MPI-tests
-all mpicc.openmpi openmpi-bin MPI-tests
-all /usr/lib/x86_64-linux-gnu/openmpi/include/mpi.h libopenmpi-dev MPI-tests
+system mpicc.openmpi openmpi-bin MPI-tests
+system /usr/lib/x86_64-linux-gnu/openmpi/include/mpi.h libopenmpi-dev MPI-tests
 system /usr/sbin/slurmctld slurmctld tests-under-Slurm
 system /usr/sbin/slurmd slurmd tests-under-Slurm
 system srun slurm-client tests-under-Slurm
@@ -53,7 +53,8 @@ system /usr/lib/x86_64-linux-gnu/pmix2/lib/libpmix.so libpmix-dev tests-under-Sl
 system dpkg-source dpkg-dev suites-of-others
 system /usr/lib/x86_64-linux-gnu/hdf5/mpich/libhdf5.so libhdf5-mpich-dev suites-of-others
 all /usr/lib/x86_64-linux-gnu/hdf5/openmpi/libhdf5.so libhdf5-openmpi-dev suites-of-others
-all /usr/lib/x86_64-linux-gnu/libpnetcdf.so libpnetcdf-dev suites-of-others
+system /usr/lib/x86_64-linux-gnu/libpnetcdf.so libpnetcdf-dev tests-of-PnetCDF
+system /usr/include/netcdf.h libnetcdf-dev tests-of-netCDF
 system /usr/include/hdf5/serial/hdf5.h libhdf5-dev checkpoints-from-C-and-Fortran
 system pkg-config pkgconf checkpoints-from-C-and-Fortran
 all stress-ng stress-ng make-flaky
@@ -117,6 +118,8 @@ if includes system; then
     echo "setup: PyTorch for CPUs is not available (for: tests with PyTorch)"
   install_into "$venv" "mcp>=2" ipython ||
     echo "setup: mcp or IPython is not available (for: tests of pario mcp and of notebooks)"
+  install_into "$venv" "netCDF4>=1.7" ||
+    echo "setup: netCDF4 is not available (for: tests of netCDF)"
   # With the same PyTorch, so that torchdata brings no other.
   install_into "$venv" "torch==2.13.0+cpu" "torchdata>=0.11" 2>/dev/null ||
     echo "setup: torchdata is not available (for: tests of its StatefulDataLoader)"

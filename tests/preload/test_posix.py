@@ -172,6 +172,25 @@ def test_a_file_that_is_looked_for_before_it_is_made_is_known(
     assert made["filesystem"] >= 0
 
 
+TYPES_OF_NETCDF = (
+    *("text", "schar", "uchar", "ubyte", "short", "int", "long", "float", "double"),
+    *("ushort", "uint", "longlong", "ulonglong", "string"),
+)
+
+
+def symbols_of_netcdf(table: Path) -> set[str]:
+    found = set()
+    for line in table.read_text().splitlines():
+        macro, _, rest = line.partition("(")
+        fields = [field.strip() for field in rest.split(",")]
+        if macro == "PARIO_NC":
+            found.add(fields[1])
+        if macro == "PARIO_NC_TYPED":
+            begin, end = fields[1:3]
+            found |= {begin + end, *(f"{begin}_{kind}{end}" for kind in TYPES_OF_NETCDF)}
+    return found
+
+
 def test_the_library_exports_its_tables_and_mpi_and_no_more(library: Path) -> None:
     source = Path(__file__).parents[2] / "src"
     symbols = {
@@ -180,6 +199,7 @@ def test_the_library_exports_its_tables_and_mpi_and_no_more(library: Path) -> No
         for line in (source / table).read_text().splitlines()
         if line.startswith(("PARIO_SYMBOL(", "PARIO_HDF5("))
     }
+    symbols |= symbols_of_netcdf(source / "observe/netcdf/functions.def")
     names = run_command(["nm", "-D", "--defined-only", library], status=0).stdout.split("\n")
     exported = {line.split()[2].split("@")[0] for line in names if line}
     guarded = {

@@ -52,9 +52,9 @@ VERSIONS = {
     "DFS": 1,
     "DAOS": 1,
 }
-#: Bytes behind the counters of a record, and before them.
+#: Bytes behind the counters of a record, and modules with the file before them.
 _TRAILING = {"DFS": 32, "DAOS": 48}
-_LEADING = {"H5D": 8, "PNETCDF_VAR": 8}
+_OF_FILES = ("H5D", "PNETCDF_VAR")
 SEGMENT = np.dtype([("offset", "<i8"), ("length", "<i8"), ("start", "<f8"), ("end", "<f8")])
 _JOB_SIZE, _POSIX_COUNTERS, _POSIX_TIMES = 4096, 69, 17
 
@@ -71,8 +71,9 @@ def posix_record(
     return struct.pack(f"<Qq{_POSIX_COUNTERS}q{_POSIX_TIMES}d", record, rank, *ints, *floats)
 
 
-def named_record(module: str, record: int, rank: int, **values: float) -> bytes:
-    """Makes a record of a module of format 3.41; counters are named without the module's prefix."""
+def named_record(module: str, record: int, rank: int, file: int = 0, **values: float) -> bytes:
+    """Makes a record of a module of format 3.41; counters are named without the module's prefix.
+    ``file``: the record of the file of a dataset or variable."""
     prefix = module.replace("-", "") + "_"
     integers = counter_names(module)
     times = fcounter_names(module)
@@ -81,7 +82,7 @@ def named_record(module: str, record: int, rank: int, **values: float) -> bytes:
     wanted = {prefix + name: value for name, value in values.items()}
     return (
         struct.pack("<Qq", record, rank)
-        + bytes(_LEADING.get(module, 0))
+        + (struct.pack("<Q", file) if module in _OF_FILES else b"")
         + struct.pack(f"<{len(integers)}q", *(int(wanted.get(name, 0)) for name in integers))
         + struct.pack(f"<{len(times)}d", *(wanted.get(name, 0.0) for name in times))
         + bytes(_TRAILING.get(module, 0))

@@ -213,11 +213,11 @@ def read_chunks(made: Job, cache: int, filters: tuple[str, ...] = ("deflate",)) 
     )
 
 
-def write_elements(made: Job, calls: int, seconds: float) -> None:
+def write_elements(made: Job, calls: int, seconds: float, layer: str = "hdf5") -> None:
     """Writes of a dataset of 80 kB."""
     data = "/scratch/values.h5:/values"
     size = 80_000
-    add_record(made, 0, data, "hdf5", writes=calls, bytes_written=size, write_time=seconds)
+    add_record(made, 0, data, layer, writes=calls, bytes_written=size, write_time=seconds)
     made.datasets.append(Dataset(file=file_row(made, data), element=8, shape=(10_000,)))
 
 
@@ -235,4 +235,9 @@ CASES: dict[str, tuple[Callable[[Job], None], Callable[[Job], None], tuple[float
         (4.9, 5),
     ),
     "resize-storm": (lambda made: resize(made, 1000), lambda made: resize(made, 2), (9.9, 10)),
+    "variable-calls": (
+        lambda made: write_elements(made, 10_000, 5.0, "pnetcdf"),
+        lambda made: write_elements(made, 1, 0.01, "pnetcdf"),
+        (4.9, 5),
+    ),
 }

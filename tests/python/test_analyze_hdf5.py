@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from pario.see.analyze import analyze
-from pario.see.analyze.cells import HDF5, POSIX, READ
+from pario.see.analyze.cells import POSIX, READ
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.rules.hdf5 import H5PY_CALL, proposed_cache, proposed_chunk
 from pario.see.analyze.split import Times
-from pario.see.tables.model import Dataset, Job
+from pario.see.tables.model import LAYERS, Dataset, Job
 from tests.python import layer_jobs
 from tests.python.jobs import add_events, add_filesystem, add_record, make_job
 
@@ -34,7 +34,7 @@ def thrash(cache: int = MIB, filters: tuple[str, ...] = ("deflate",)) -> Job:
 def test_time_inside_hdf5_excludes_the_calls_on_files() -> None:
     facts = Facts(Times(thrash()))
     layer = facts.records["layer"]
-    assert facts.cells[layer == HDF5, READ].tolist() == [16.0]
+    assert facts.cells[layer == LAYERS.index("hdf5"), READ].tolist() == [16.0]
     assert facts.cells[layer == POSIX, READ].tolist() == [4.0]
     assert analyze(thrash()).verdict.critical.io == pytest.approx(20.0)
 

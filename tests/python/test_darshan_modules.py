@@ -23,7 +23,12 @@ def analyze_modules(place: Path, nprocs: int = 4, **modules: bytes) -> Analysis:
         nprocs=nprocs,
         seconds=10,
         format="3.41",
-        names={1: "/scratch/a", 2: "pool/cont/b", 3: "heatmap:POSIX"},
+        names={
+            1: "/scratch/a",
+            2: "pool/cont/b",
+            3: "heatmap:POSIX",
+            5: "/scratch/a:/temperature",
+        },
         modules={name.replace("__", "-"): data for name, data in modules.items()},
     )
     return analyze(read([log.write(place / "a.darshan")]))
@@ -93,7 +98,7 @@ def test_mpi_communication_is_not_called_computation(tmp_path: Path) -> None:
     assert not any("MPI communication" in text for text in analysis.verdict.not_known)
 
 
-def test_calls_of_hdf5_and_pnetcdf_are_functions(tmp_path: Path) -> None:
+def test_calls_of_hdf5_and_pnetcdf_have_rows_of_their_layers(tmp_path: Path) -> None:
     analysis = analyze_modules(
         tmp_path,
         POSIX=posix(),
@@ -105,11 +110,22 @@ def test_calls_of_hdf5_and_pnetcdf_are_functions(tmp_path: Path) -> None:
         PNETCDF_VAR=named_record("PNETCDF_VAR", 6, 1, COLL_READS=7, F_READ_TIME=0.2),
     )
     rows = {row.name: (row.category, row.calls, row.seconds) for row in analysis.functions}
-    assert rows["H5Dwrite"] == ("hdf5", 400, pytest.approx(4.0))
-    assert rows["ncmpi_wait"] == ("pnetcdf", 3, pytest.approx(0.5))
-    assert rows["ncmpi_get_var"] == ("pnetcdf", 7, pytest.approx(0.2))
-    assert analysis.verdict.critical.io == pytest.approx(1.0)
+    assert rows["HDF5 write"] == ("hdf5", 400, pytest.approx(4.0))
+    assert rows["PnetCDF flush"][:2] == ("pnetcdf", 3)
+    assert rows["PnetCDF read"] == ("pnetcdf", 7, pytest.approx(0.2))
     assert analysis.verdict.unseen == ()
+
+
+def test_time_inside_hdf5_is_that_beyond_the_calls_on_its_file(tmp_path: Path) -> None:
+    dataset = named_record(
+        "H5D", 5, 0, file=1, WRITES=40_000, BYTES_WRITTEN=320_000, F_WRITE_TIME=4.0
+    )
+    analysis = analyze_modules(tmp_path, POSIX=posix(), H5D=dataset)
+    assert analysis.verdict.critical.io == pytest.approx(4.0)
+    finding = analysis.findings[0]
+    assert (finding.rule, finding.files) == ("hdf5-calls", ("/scratch/a:/temperature",))
+    assert finding.title == "40,000 HDF5 writes of 8 B to /scratch/a:/temperature"
+    assert analysis.job.bytes_written == 10**7
 
 
 def test_calls_of_hdf5_alone_make_no_verdict(tmp_path: Path) -> None:

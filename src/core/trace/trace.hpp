@@ -118,10 +118,10 @@ static_assert(sizeof(CallRow) == 256);
 inline constexpr std::uint32_t kNestedCalls = 3;
 
 struct FunctionInfo {
-  const char* name;  ///< the symbol, e.g. "pwrite64"; null: no function has this id
-  const char*
-      category;       ///< posix, stdio, mpiio, hdf5, p2p, wait, collective, rma, mpi (management)
-  Op op = Op::other;  ///< its effect on a file, for events (no meaning for MPI communication)
+  const char* name;      ///< the symbol, e.g. "pwrite64"; null: no function has this id
+  const char* category;  ///< posix, stdio, mpiio, hdf5, netcdf, pnetcdf, p2p, wait, collective,
+                         ///< rma, mpi (management)
+  Op op = Op::other;     ///< its effect on a file, for events (no meaning for MPI communication)
 };
 
 struct Config {

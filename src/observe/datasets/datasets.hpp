@@ -51,6 +51,17 @@ class Objects {
     for (Place& place : places_)
       if (place.object.record != nullptr && belongs(place.library, place.id)) place = {};
   }
+  /// Copies up to `most` identifiers of stored objects that `belongs` selects; returns their
+  /// number.
+  template <class Belongs>
+  std::size_t find_ids(Belongs belongs, Word* ids, std::size_t most) {
+    const base::SpinLock guard(lock_);
+    std::size_t number = 0;
+    for (const Place& place : places_)
+      if (place.object.record != nullptr && number < most && belongs(place.library, place.id))
+        ids[number++] = place.id;
+    return number;
+  }
   void forget_all();
   /// Replaces the rows of the parent in the child of a fork, which has the parent's open objects.
   void renew_records();
@@ -63,6 +74,7 @@ class Objects {
     Word library, id;
     Object object;
   };
+  /// Returns the place of an object, otherwise one for it.
   Place& place_of(Word library, Word id);
 
   std::array<Place, kPlaces> places_ = {};

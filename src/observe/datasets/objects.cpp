@@ -38,10 +38,18 @@ trace::Record* record_of_dataset(trace::Layer layer, trace::Record* file, std::s
   return trace::find_record(layer, path.view(), facts_without_layout, file);
 }
 
-/// Identifiers count up, are addresses, or join two small numbers.
+/// Identifiers count up, apart from a type or the number of a file in the upper half: neighbors
+/// have places of their own.
 Objects::Place& Objects::place_of(Word library, Word id) {
-  constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15;
-  return places_[((id + (library >> 6)) * kFactor >> 32) % kPlaces];
+  constexpr std::uint64_t kTries = 4;
+  const std::uint64_t first = id ^ (id >> 32) * 101 ^ (id >> 48) * 37 ^ id >> 53 ^ library >> 6;
+  Place* free = nullptr;
+  for (std::uint64_t i = 0; i < kTries; ++i) {
+    Place& place = places_[(first + i) % kPlaces];
+    if (place.id == id && place.library == library) return place;
+    if (free == nullptr && place.object.record == nullptr) free = &place;
+  }
+  return free != nullptr ? *free : places_[first % kPlaces];
 }
 
 Object Objects::find(Word library, Word id) {
@@ -75,7 +83,9 @@ void Objects::renew_records() {
 
 void Objects::set_noted(Word library, Word id, trace::Op op) {
   const base::SpinLock guard(lock_);
-  Object& object = place_of(library, id).object;
+  Place& place = place_of(library, id);
+  if (place.id != id || place.library != library) return;
+  Object& object = place.object;
   (op == trace::Op::read ? object.has_noted_read : object.has_noted_write) = true;
 }
 

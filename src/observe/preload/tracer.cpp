@@ -13,6 +13,7 @@
 #include "layers/chain/chain.hpp"
 #include "layers/handles/handles.hpp"
 #include "observe/hdf5/hdf5.hpp"
+#include "observe/netcdf/netcdf.hpp"
 #include "observe/pmpi/pmpi.hpp"
 #include "observe/preload/characters.hpp"
 #include "observe/preload/descriptions.hpp"
@@ -40,6 +41,7 @@ std::span<const trace::FunctionInfo> all_functions() {
   std::ranges::copy(symbols::kFunctions, functions.begin());
   pmpi::fill(functions);
   hdf5::fill(functions);
+  netcdf::fill(functions);
   return functions;
 }
 
@@ -129,6 +131,7 @@ void begin_child() {
   rings::forget_all();
   pmpi::after_fork();
   hdf5::after_fork();
+  netcdf::after_fork();
 }
 
 }  // namespace pario::preload

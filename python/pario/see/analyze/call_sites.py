@@ -125,7 +125,7 @@ class CallSites:
         """Return the stacks of the I/O on storage, outermost frame first, most seconds first. Calls
         inside other traced calls are left out: their seconds are in those."""
         job, sites = self._facts.job, self._sites
-        known = self._facts.stored | self._facts.hdf5
+        known = self._facts.stored | self._facts.library
         stored = np.append(known, False)[self._record] | (sites["file"] < 0)
         its = _sums(sites[stored & (sites["layer"] != COMMUNICATION)], "stack", "name")
         sums: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0.0, 0.0])

@@ -1,9 +1,9 @@
 """Cells: the seconds of each record by kind of call, every second in one cell only.
 
 MPI-IO time contains the time of the POSIX calls made inside, so these are removed from the POSIX
-rows. Time of HDF5 is without that of the calls on files made inside, which stays in their rows:
-it is the time inside the library. Files that are not storage of the program (see scope) have empty
-cells.
+rows. Time of libraries (HDF5, netCDF, PnetCDF) is without that of the calls on files made inside,
+which stays in their rows: it is the time inside the library. Files that are not storage of the
+program (see scope) have empty cells.
 """
 
 from __future__ import annotations
@@ -35,7 +35,15 @@ META = tuple(
     KINDS.index(kind)
     for kind in ("open", "close", "seek", "stat", "sync", "flush", "map", "list", "other")
 )
-POSIX, STDIO, MPIIO, HDF5 = (LAYERS.index(layer) for layer in ("posix", "stdio", "mpiio", "hdf5"))
+POSIX, STDIO, MPIIO = (LAYERS.index(layer) for layer in ("posix", "stdio", "mpiio"))
+
+#: The layers of libraries that store arrays, such as HDF5.
+LIBRARIES = range(MPIIO + 1, len(LAYERS))
+
+
+def of_library(layer: Any) -> Mask:
+    """Return a mask of LIBRARIES: their calls contain calls on files."""
+    return np.asarray((np.asarray(layer) > MPIIO) & (np.asarray(layer) < len(LAYERS)))
 
 
 def exclusive_seconds(job: Job, storage: Mask) -> Floats:

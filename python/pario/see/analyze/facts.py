@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pario.see.analyze.arrays import Floats, Ints, Mask, counts, sums, unique_pairs
-from pario.see.analyze.cells import HDF5, KINDS, META, MPIIO, READ, WRITE
+from pario.see.analyze.cells import KINDS, META, MPIIO, READ, WRITE, of_library
 from pario.see.analyze.durations import find_usual_reads
 from pario.see.analyze.extents import unique_bytes
 from pario.see.analyze.lanes import lane_words
@@ -54,8 +54,8 @@ class Facts(RowFacts):
 
     def asked_bytes(self, name: str) -> Floats:
         """Bytes per row that the program moved: 0 for the POSIX rows below a file of MPI-IO, and
-        for rows of HDF5, whose files have rows of their own."""
-        value = np.where(self.records["layer"] == HDF5, 0.0, self.column(name))
+        for rows of libraries, whose files have rows of their own."""
+        value = np.where(of_library(self.records["layer"]), 0.0, self.column(name))
         mpiio = self.records["layer"] == MPIIO
         above = sums(self.file[mpiio], value[mpiio], len(self.job.files))
         return np.where(~mpiio & (above[self.file] > 0), 0.0, value)

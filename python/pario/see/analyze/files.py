@@ -99,7 +99,9 @@ class _FileColumns:
             for name in ("opens", "closes", "seeks", "stats", "syncs", "others")
         }
         self.moved = {
-            name: facts.per_file(np.where(facts.hdf5, facts.column(name), facts.asked_bytes(name)))
+            name: facts.per_file(
+                np.where(facts.library, facts.column(name), facts.asked_bytes(name))
+            )
             for name in ("bytes_read", "bytes_written")
         }
         self.layers = np.array(

@@ -16,7 +16,14 @@ from pario.see.tables.model import LAYERS
 
 #: The row of all waiting for other ranks: in barriers, and before the last rank arrives.
 WAITING = "waiting for other ranks"
-LAYER_NAMES = {"posix": "POSIX", "stdio": "stdio", "mpiio": "MPI-IO", "hdf5": "HDF5"}
+LAYER_NAMES = {
+    "posix": "POSIX",
+    "stdio": "stdio",
+    "mpiio": "MPI-IO",
+    "hdf5": "HDF5",
+    "netcdf": "netCDF",
+    "pnetcdf": "PnetCDF",
+}
 #: Kind of call, and its counters of calls and bytes.
 COUNTED = (
     ("read", "reads", "bytes_read"),
@@ -126,7 +133,7 @@ def _inside(facts: Facts, flag: int) -> Floats:
 def _read_file_counters(facts: Facts) -> Iterator[FunctionRow]:
     """Yield rows such as "POSIX write" for the calls to storage."""
     for number, layer in enumerate(LAYERS):
-        rows = facts.stored & (facts.records["layer"] == number)
+        rows = (facts.stored | facts.library) & (facts.records["layer"] == number)
         for kind, calls, moved in COUNTED:
             seconds = np.nan_to_num(facts.column(kind + "_time"))
             count = int(facts.column(calls)[rows].sum())

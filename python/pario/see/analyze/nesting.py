@@ -1,12 +1,12 @@
 """The program's own calls: those of each row without the calls that its MPI-IO library made, and
-the calls of HDF5 on a file once."""
+the calls of libraries such as HDF5 on a file once."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from pario.see.analyze.arrays import Floats, Mask
-from pario.see.analyze.cells import HDF5, MPIIO, POSIX, find_rows
+from pario.see.analyze.cells import MPIIO, POSIX, find_rows, of_library
 from pario.see.tables.model import Job
 
 #: Counters of calls, and the counters of those among them that were made inside MPI-IO calls.
@@ -28,7 +28,8 @@ _TRANSFERS = ("reads", "writes")
 def own_calls(job: Job, name: str) -> Floats:
     """Return, per record, the calls ``name`` that the program made itself. Where a log does not
     tell them apart, the POSIX calls of a process on a file that it opened through MPI-IO count as
-    the library's. HDF5 calls on a whole file, such as H5Fopen, count as the calls below them."""
+    the library's. Calls of libraries on a whole file, such as H5Fopen, count as the calls
+    below them."""
     calls = np.where(_above_files(job), 0.0, np.asarray(job.records[name], np.float64))
     if name not in NESTED:
         return calls
@@ -47,11 +48,11 @@ def _is_assumed(job: Job, name: str) -> bool:
 
 
 def _above_files(job: Job) -> Mask:
-    """True for HDF5 rows of files that have rows of other layers: not for datasets."""
+    """True for rows of libraries of files that have rows of other layers: not for datasets."""
     records = job.records
     of_files = np.zeros(len(job.files), bool)
-    of_files[records["file"][records["layer"] != HDF5]] = True
-    return np.asarray((records["layer"] == HDF5) & of_files[records["file"]])
+    of_files[records["file"][~of_library(records["layer"])]] = True
+    return np.asarray(of_library(records["layer"]) & of_files[records["file"]])
 
 
 def _below(job: Job) -> Mask:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pario.see.analyze.arrays import Ints, Mask, counts, unique_pairs
-from pario.see.analyze.cells import HDF5
+from pario.see.analyze.cells import of_library
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.model import OverlappingWrites, WriteRange
 from pario.see.analyze.order import Overlap, Step, unordered_overlaps
@@ -211,7 +211,7 @@ def _ordering_rows(facts: Facts, first: float, last: float) -> Ints:
     events = facts.job.events
     locks = np.array([name in _LOCKS for name in facts.job.function_names] or [False])
     mask = (events["layer"] == COMMUNICATION) | (events["flags"] & COLLECTIVE > 0)
-    mask &= events["layer"] != HDF5  # it meets in the calls that it makes
+    mask &= ~of_library(events["layer"])  # it meets in the calls that it makes
     mask |= locks[events["function"]] & (events["flags"] & IN_MPI_IO == 0)
     mask &= (events["end"] >= first - SKEW) & (events["start"] <= last + SKEW)
     mask &= facts.lanes.of(events["process"]) >= 0

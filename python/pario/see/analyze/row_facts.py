@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pario.see.analyze.arrays import Floats, Ints, Mask, ratio
-from pario.see.analyze.cells import HDF5, MPIIO, POSIX, STDIO
+from pario.see.analyze.cells import MPIIO, POSIX, STDIO, of_library
 from pario.see.analyze.nesting import own_calls
 from pario.see.analyze.split import Times
 from pario.see.tables.model import Job
@@ -42,9 +42,9 @@ class RowFacts:
         return np.asarray(self.times.storage[self.file]) if len(self.records) else np.zeros(0, bool)
 
     @cached_property
-    def hdf5(self) -> Mask:
-        """Rows of HDF5 calls, on datasets and on files in storage."""
-        return np.asarray(self._on_storage & (self.records["layer"] == HDF5))
+    def library(self) -> Mask:
+        """Rows of calls of libraries such as HDF5, on datasets and on files in storage."""
+        return np.asarray(self._on_storage & of_library(self.records["layer"]))
 
     @cached_property
     def posix(self) -> Mask:

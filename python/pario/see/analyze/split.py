@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from pario.see.analyze.arrays import Floats, Ints, Table, columns, sums
-from pario.see.analyze.cells import HDF5, MPIIO, exclusive_seconds, without_waiting
+from pario.see.analyze.cells import MPIIO, exclusive_seconds, of_library, without_waiting
 from pario.see.analyze.intervals import Intervals, IntervalSet
 from pario.see.analyze.lanes import Lanes, find_lanes
 from pario.see.analyze.model import Split
@@ -62,13 +62,14 @@ class Times:
         layer, duration = columns(self.job.events, self.io_events, "layer", "duration")
         records = self.job.records
         counted = self.cells.sum(axis=1)
-        counted += np.where(records["layer"] == HDF5, inner_seconds(records), 0.0)
-        # Calls of HDF5 contain others: each of the two has to be complete.
+        above, above_events = of_library(records["layer"]), of_library(layer)
+        counted += np.where(above, inner_seconds(records), 0.0)
+        # Calls of libraries contain others: each of the two has to be complete.
         return all(
             float(duration[of_events].sum()) >= ALMOST_ALL * float(counted[rows].sum())
             for of_events, rows in (
-                (layer == HDF5, records["layer"] == HDF5),
-                (layer != HDF5, records["layer"] != HDF5),
+                (above_events, above),
+                (~above_events, ~above),
             )
         )
 
@@ -151,12 +152,12 @@ class Times:
             + self.intervals(self._barriers(talk_rows))
             + self.intervals(self.lock_events)
         )
-        of_library = self.job.events["layer"][self.io_events] == HDF5
-        io = self.intervals(self.io_events[~of_library])
+        above = of_library(self.job.events["layer"][self.io_events])
+        io = self.intervals(self.io_events[~above])
         talk = self.intervals(talk_rows)
         parts = [waiting, waiting + io, waiting + io + talk]
-        if of_library.any():  # the rest of the calls of HDF5 is time inside it
-            parts.append(parts[-1] + self.intervals(self.io_events[of_library]))
+        if above.any():  # the rest of the calls of libraries is time inside it
+            parts.append(parts[-1] + self.intervals(self.io_events[above]))
         return tuple(IntervalSet(part, self.wall) for part in parts)
 
     def _barriers(self, talk: Ints) -> Ints:

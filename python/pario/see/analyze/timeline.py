@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from pario.see.analyze.arrays import Floats, Ints, columns, counts, ratio, sums
-from pario.see.analyze.cells import HDF5, META, READ, WRITE
+from pario.see.analyze.cells import META, READ, WRITE, of_library
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.intervals import Intervals, nothing, spread_weights
 from pario.see.analyze.lanes import lane_words
@@ -82,12 +82,12 @@ def _spans(facts: Facts, rows: Ints) -> _Class:
     names = ("start", "end", "process", "duration", "length", "layer")
     start, end, process, duration, length, layer = columns(facts.job.events, rows, *names)
     spans = Intervals(start, np.maximum(end, start), facts.lanes.of(process))
-    # The bytes of HDF5 are those of the calls that it makes.
-    return spans, duration, np.where(layer == HDF5, 0.0, length.astype(float))
+    # The bytes of libraries are those of the calls that it makes.
+    return spans, duration, np.where(of_library(layer), 0.0, length.astype(float))
 
 
 def _bytes(facts: Facts, name: str) -> Floats:
-    return np.where(facts.hdf5, 0.0, facts.column(name))
+    return np.where(facts.library, 0.0, facts.column(name))
 
 
 def _from_counters(facts: Facts) -> dict[str, _Class]:

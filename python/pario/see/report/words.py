@@ -26,7 +26,14 @@ from pario.see.analyze.model import (
 SURE = {"high": "sure", "medium": "likely", "low": "possible"}
 
 #: The display names of pario.see.tables.model.LAYERS.
-LAYERS = {"posix": "POSIX", "stdio": "stdio", "mpiio": "MPI-IO", "hdf5": "HDF5"}
+LAYERS = {
+    "posix": "POSIX",
+    "stdio": "stdio",
+    "mpiio": "MPI-IO",
+    "hdf5": "HDF5",
+    "netcdf": "netCDF",
+    "pnetcdf": "PnetCDF",
+}
 
 #: The share of a run from which on its I/O by the MPI's own MPI-IO is worth replays.
 WORTH_REPLAYS = 0.1

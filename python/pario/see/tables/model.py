@@ -127,7 +127,7 @@ FUNCTION = np.dtype(
         ("process", "i4"),
         ("thread", "i4"),  # -1: sum over threads
         ("name", "i4"),  # index into Job.function_names
-        # posix, stdio, mpiio, p2p, wait, collective, rma, mpi, hdf5, pnetcdf
+        # posix, stdio, mpiio, hdf5, netcdf, pnetcdf, p2p, wait, collective, rma, mpi
         ("category", "U10"),
         ("calls", "i8"),
         ("seconds", "f8"),
@@ -283,7 +283,7 @@ class FileView:
 
 @dataclass(frozen=True)
 class Dataset:
-    """The properties of an HDF5 dataset when a process opened it. Empty or 0: not known."""
+    """The properties of a dataset or variable when a process opened it. Empty or 0: not known."""
 
     file: int  # row of Job.files, whose path is FILE:/NAME
     element: int  # bytes of an element

@@ -29,6 +29,7 @@ RULES: tuple[Rule, ...] = (
     loading.NO_WORKERS,
     hdf5.CHUNK_THRASH,
     hdf5.CALLS,
+    hdf5.VARIABLE_CALLS,
     collective.HOLES,
     library.TINY_BUFFER,
     library.SHARED_POINTER,

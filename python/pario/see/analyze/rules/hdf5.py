@@ -1,16 +1,18 @@
-"""Rules about calls of HDF5 on datasets."""
+"""Rules about calls of libraries on datasets and variables: HDF5, netCDF, PnetCDF."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pario import wording
 from pario.see.analyze.arrays import Floats, Ints, ratio, sums
-from pario.see.analyze.cells import HDF5, POSIX, WRITE, find_rows
+from pario.see.analyze.cells import MPIIO, POSIX, WRITE, find_rows
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim
 from pario.see.analyze.model import Fix
@@ -25,8 +27,64 @@ from pario.see.analyze.rules.base import (
     setting,
     sum_seconds,
 )
-from pario.see.tables.model import EVENT_KINDS, Dataset
+from pario.see.tables.model import EVENT_KINDS, LAYERS, Dataset
 
+
+@dataclass(frozen=True)
+class Library:
+    """The words of a library for its calls."""
+
+    name: str
+    read: str  # its functions
+    write: str
+    python: str  # the package for Python
+    advice: str  # how to move many elements with one call
+    cache: str  # how to set the chunk cache of {bytes} and {slots}
+
+    def function(self, word: str) -> str:
+        """Return the function of a direction."""
+        return self.read if word == "read" else self.write
+
+
+_CACHE_OF_HDF5 = (
+    "h5py.File(..., rdcc_nbytes={bytes}, rdcc_nslots={slots}), or H5Pset_chunk_cache(dapl,"
+    " {slots}, {bytes}, 1.0)"
+)
+_CACHE_OF_NETCDF = (
+    "nc_set_var_chunk_cache(file, variable, {bytes}, {slots}, 1.0), or"
+    " variable.set_var_chunk_cache({bytes}, {slots}, 1.0) in Python"
+)
+_ARRAY = "Collect the elements in an array of 1 MiB or more."
+LIBRARIES = {
+    "hdf5": Library(
+        "HDF5",
+        "H5Dread",
+        "H5Dwrite",
+        "h5py",
+        "h5py: dataset[first:last] = array or array = dataset[first:last]; C: one hyperslab"
+        f" (H5Sselect_hyperslab) for all of them. {_ARRAY}",
+        _CACHE_OF_HDF5,
+    ),
+    "netcdf": Library(
+        "netCDF",
+        "nc_get_var*",
+        "nc_put_var*",
+        "netCDF4",
+        "C: one nc_put_vara or nc_get_vara for all of them; Fortran: nf90_put_var with start and"
+        " count; Python: variable[first:last] = array or array = variable[first:last]."
+        f" {_ARRAY}",
+        _CACHE_OF_NETCDF,
+    ),
+    "pnetcdf": Library(
+        "PnetCDF",
+        "ncmpi_get_var*",
+        "ncmpi_put_var*",
+        "pnetcdf",
+        "one ncmpi_put_vara_all or ncmpi_get_vara_all for all of them, or ncmpi_iput_vara for each"
+        f" and one ncmpi_wait_all. {_ARRAY}",
+        "",
+    ),
+}
 MANY_CALLS = 1000
 SMALL_CALL = 4 << 10
 #: Bytes of a chunk that a repair proposes.
@@ -47,21 +105,27 @@ def _words(writing: bool) -> tuple[int, str, str, str]:
 def _of_datasets(facts: Facts) -> tuple[Ints, list[Dataset]]:
     """Return the rows of datasets with known properties, and these."""
     known = {dataset.file: dataset for dataset in facts.job.datasets}
-    rows = np.flatnonzero(facts.hdf5 & (facts.lane >= 0))
+    rows = np.flatnonzero(facts.library & (facts.lane >= 0))
     rows = rows[[int(file) in known for file in facts.file[rows]]] if len(rows) else rows
     return rows, [known[int(file)] for file in facts.file[rows]]
 
 
 def _rows_below(facts: Facts, rows: Ints) -> Ints:
-    """Return the POSIX row of the file of each dataset's row, -1 for none."""
+    """Return the MPI-IO row, otherwise the POSIX row, of the file of each dataset's row, -1 for
+    none."""
     numbers = {facts.job.path(file): file for file in range(len(facts.job.files))}
     files = [numbers.get(facts.path(int(file)).rpartition(":")[0], -1) for file in facts.file[rows]]
-    return find_rows(facts.records, facts.records["process"][rows], np.array(files), POSIX)
+    process = facts.records["process"][rows]
+    parallel, serial = (
+        find_rows(facts.records, process, np.array(files, np.int64), layer)
+        for layer in (MPIIO, POSIX)
+    )
+    return np.where(parallel >= 0, parallel, serial)
 
 
 def _claims(facts: Facts, rows: Ints, kind: int, share: Floats) -> list[Claim]:
-    """Return claims of a share of the time inside HDF5, and of that of the POSIX calls which these
-    calls made."""
+    """Return claims of a share of the time inside the library, and of that of the calls on files
+    which these calls made."""
     _, word = direction(kind == WRITE)
     inner = sums(
         _rows_below(facts, rows) + 1,
@@ -114,6 +178,7 @@ def _thrash(facts: Facts, row: int, dataset: Dataset, writing: bool) -> Candidat
     unpacked = visits * _chunk_bytes(dataset)
     needless = np.array([1.0 - _chunk_count(dataset) / visits])
     took = sum_seconds(facts, rows, kind) + float(facts.column(f"inner_{word}_time")[row])
+    library = _library_of(facts, rows)
     crossed, size = visits / calls, _chunk_bytes(dataset)
     filters = f", filters {' and '.join(dataset.filters)}" if dataset.filters else ""
     return subject.candidate(
@@ -131,7 +196,8 @@ def _thrash(facts: Facts, row: int, dataset: Dataset, writing: bool) -> Candidat
         confidence="high" if dataset.filters else "medium",
         evidence=(
             fact(
-                f"{wording.count(calls)} H5D{word} calls, {wording.seconds(took)}{facts.over_all};"
+                f"{wording.count(calls)} {library.function(word)} calls,"
+                f" {wording.seconds(took)}{facts.over_all};"
                 f" shape {_shape(dataset.shape)}, chunks {_shape(dataset.chunk)}{filters}",
                 calls=calls,
                 chunks=visits,
@@ -139,7 +205,7 @@ def _thrash(facts: Facts, row: int, dataset: Dataset, writing: bool) -> Candidat
                 unpacked=unpacked,
             ),
         ),
-        fixes=_thrash_fixes(dataset, writing, subject.paths[0]),
+        fixes=_thrash_fixes(dataset, writing, subject.paths[0], library),
         claims=_claims(facts, rows, kind, needless),
         method="time of the calls times the share of visits of chunks beyond the first of each",
     )
@@ -149,7 +215,7 @@ def _shape(extents: Sequence[int]) -> str:
     return "x".join(map(str, extents))
 
 
-def _thrash_fixes(dataset: Dataset, writing: bool, path: str) -> tuple[Fix, ...]:
+def _thrash_fixes(dataset: Dataset, writing: bool, path: str, library: Library) -> tuple[Fix, ...]:
     box = dataset.write_box if writing else dataset.read_box
     word = "Write" if writing else "Read"
     sides = zip(box, dataset.chunk, strict=False)
@@ -161,8 +227,8 @@ def _thrash_fixes(dataset: Dataset, writing: bool, path: str) -> tuple[Fix, ...]
             " chunks."
         ),
         setting(
-            f"a chunk cache that holds the chunks of a call: h5py.File(..., rdcc_nbytes={wanted},"
-            f" rdcc_nslots={slots}), or H5Pset_chunk_cache(dapl, {slots}, {wanted}, 1.0)"
+            "a chunk cache that holds the chunks of a call: "
+            + library.cache.format(bytes=wanted, slots=slots)
         ),
     ]
     if chunk := proposed_chunk(box, dataset):
@@ -201,20 +267,30 @@ def proposed_chunk(box: tuple[int, ...], dataset: Dataset) -> tuple[int, ...]:
     return tuple(chunk)
 
 
-def _small_calls(facts: Facts) -> Iterator[Candidate]:
-    rows, _ = _of_datasets(facts)
+def _library_of(facts: Facts, rows: Ints) -> Library:
+    return LIBRARIES[LAYERS[int(facts.records["layer"][rows[0]])]]
+
+
+def _small_calls(facts: Facts, layers: Sequence[str]) -> Iterator[Candidate]:
+    for layer in layers:
+        yield from _small_calls_of(facts, LAYERS.index(layer))
+
+
+def _small_calls_of(facts: Facts, layer: int) -> Iterator[Candidate]:
+    rows = np.flatnonzero(facts.library & (facts.records["layer"] == layer))
+    ranks = np.maximum(facts.column("ranks")[rows], 1)  # of rows that sum all ranks
     for writing in (True, False):
         _, word, name, _ = _words(writing)
         calls = facts.column(f"{word}s")[rows]
         size = ratio(facts.column(name)[rows], calls, np.inf)
-        chosen = rows[(calls >= MANY_CALLS) & (size < SMALL_CALL)]
+        chosen = rows[(calls >= MANY_CALLS * ranks) & (size < SMALL_CALL)]
         if len(chosen):
             yield _describe_small(facts, chosen, writing)
 
 
 def _describe_small(facts: Facts, rows: Ints, writing: bool) -> Candidate:
     kind, word, name, preposition = _words(writing)
-    subject = Scene(facts, rows, facts.cells[rows, kind])
+    subject, library = Scene(facts, rows, facts.cells[rows, kind]), _library_of(facts, rows)
     calls, moved = (float(facts.column(column)[rows].sum()) for column in (f"{word}s", name))
     inner = facts.column(f"inner_{word}_time")[rows]
     whole = facts.cells[rows, kind] + inner
@@ -225,7 +301,7 @@ def _describe_small(facts: Facts, rows: Ints, writing: bool) -> Candidate:
     python = float(between.sum())
     return subject.candidate(
         title=(
-            f"{wording.count(calls)} HDF5 {word}s of {wording.size(moved / calls)}"
+            f"{wording.count(calls)} {library.name} {word}s of {wording.size(moved / calls)}"
             f" {preposition} {subject.place}"
         ),
         cause=(
@@ -235,9 +311,9 @@ def _describe_small(facts: Facts, rows: Ints, writing: bool) -> Candidate:
         confidence="high",
         evidence=(
             fact(
-                f"{wording.count(calls)} H5D{word} calls of {wording.size(moved / calls)} on"
-                f" average, {wording.seconds(took)} in them"
-                + (f", {wording.seconds(python)} in h5py before them" if python else "")
+                f"{wording.count(calls)} {library.function(word)} calls of"
+                f" {wording.size(moved / calls)} on average, {wording.seconds(took)} in them"
+                + (f", {wording.seconds(python)} in {library.python} before them" if python else "")
                 + facts.over_all,
                 calls=calls,
                 mean_bytes=moved / calls,
@@ -245,23 +321,16 @@ def _describe_small(facts: Facts, rows: Ints, writing: bool) -> Candidate:
                 between=python,
             ),
         ),
-        fixes=(
-            code(
-                f"{word.capitalize()} many elements with one call: h5py: dataset[first:last] ="
-                " array or array = dataset[first:last]; C: one hyperslab"
-                f" (H5Sselect_hyperslab) for all of them. Collect the elements in an array of 1 MiB"
-                " or more."
-            ),
-        ),
+        fixes=(code(f"{word.capitalize()} many elements with one call: {library.advice}"),),
         claims=[
             *_claims(facts, rows, kind, share),
-            Claim(facts.lane[rows], COMPUTE, between),
+            *([Claim(facts.lane[rows], COMPUTE, between)] if python else []),
         ],
         method=(
             f"time of the calls minus {wording.size(moved)} at the rate of large calls"
             + (
                 ", and the usual time between two calls in a row, at most"
-                f" {wording.seconds(H5PY_CALL)} each, in which h5py prepares them"
+                f" {wording.seconds(H5PY_CALL)} each, in which {library.python} prepares them"
                 if python
                 else ""
             )
@@ -270,14 +339,18 @@ def _describe_small(facts: Facts, rows: Ints, writing: bool) -> Candidate:
 
 
 def _between_calls(facts: Facts, rows: Ints, kind: int) -> Floats:
-    """Return, per row of a Python program, the time that h5py spends on preparing the calls: the
-    time from the end of one to the start of the next that three of four exceed, for each."""
+    """Return, per row of a Python program, the time that its package spends on preparing the
+    calls: the time from the end of one to the start of the next that three of four exceed, for
+    each."""
     job, events = facts.job, facts.job.events
     _, word = direction(kind == WRITE)
     found = np.zeros(len(rows))
-    own = (events["layer"] == HDF5) & (events["kind"] == EVENT_KINDS.index(word))
+    layer = facts.records["layer"][rows[0]]
+    own = (events["layer"] == layer) & (events["kind"] == EVENT_KINDS.index(word))
     for place, row in enumerate(rows):
         record: Any = facts.records[row]
+        if record["process"] < 0:
+            continue
         program = job.programs[job.processes["exe"][record["process"]]]
         if not program.rpartition("/")[2].startswith("python"):
             continue
@@ -327,6 +400,19 @@ CALLS = Rule(
     ),
     advice="One hyperslab for many elements.",
     control="One call for the whole dataset.",
-    find=_small_calls,
+    find=partial(_small_calls, layers=("hdf5",)),
     why_not="the time is spent inside HDF5, above all files",
+)
+VARIABLE_CALLS = Rule(
+    name="variable-calls",
+    remedy="moving many elements with one library call",
+    sees="Many calls of netCDF or PnetCDF on a variable, of a few elements each.",
+    threshold=CALLS.threshold.replace("dataset", "variable"),
+    estimate=CALLS.estimate.replace("h5py", "the package"),
+    advice=(
+        "One nc_put_vara or ncmpi_put_vara_all for many elements, or ncmpi_iput_vara and one wait."
+    ),
+    control="One call for the whole variable.",
+    find=partial(_small_calls, layers=("netcdf", "pnetcdf")),
+    why_not="the time is spent inside the library, above all files",
 )

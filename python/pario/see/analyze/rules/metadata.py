@@ -8,7 +8,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze.arrays import Floats, Ints, Mask, sums
-from pario.see.analyze.cells import HDF5, KINDS, READ, WRITE, find_rows
+from pario.see.analyze.cells import KINDS, LIBRARIES, READ, WRITE, find_rows
 from pario.see.analyze.durations import find_open_seconds
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
@@ -144,9 +144,13 @@ def _parsing(facts: Facts, rows: Ints, needless: Floats) -> list[Claim]:
 
 
 def _library_rows(facts: Facts, rows: Ints) -> tuple[Ints, Mask]:
-    """Return the rows of HDF5 calls on the same files, and the mask of the rows that have one."""
+    """Return the rows of calls of a library on the same files, and the mask of the rows that have
+    one."""
     records = facts.records
-    above = find_rows(records, records["process"][rows], records["file"][rows], HDF5)
+    above = np.full(len(rows), -1, np.int64)
+    for library in LIBRARIES:
+        its = find_rows(records, records["process"][rows], records["file"][rows], library)
+        above = np.maximum(above, its)
     return above[above >= 0], above >= 0
 
 

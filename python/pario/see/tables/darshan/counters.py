@@ -51,7 +51,7 @@ _SLOWEST = {
     "slowest_write_size": ("MAX_WRITE_TIME_SIZE",),
     "switches": ("RW_SWITCHES",),
 }
-_FIELDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+_FIELDS: dict[str, Mapping[str, tuple[str, ...]]] = {
     "POSIX": {
         **_COMMON,
         **_SLOWEST,
@@ -127,8 +127,51 @@ _FIELDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         ),
     },
 }
+#: Calls of libraries: on files, and on datasets or variables. PnetCDF's waits move the bytes of
+#: non-blocking calls.
+_FIELDS_OF_LIBRARIES: dict[str, Mapping[str, tuple[str, ...]]] = {
+    "H5F": {
+        "opens": ("OPENS",),
+        "flushes": ("FLUSHES",),
+        "other_time": ("F_META_TIME",),
+        "first_open": ("F_OPEN_START_TIMESTAMP",),
+        "last_close": ("F_CLOSE_END_TIMESTAMP",),
+    },
+    "H5D": {
+        **_COMMON,
+        **_SLOWEST,
+        "opens": ("OPENS",),
+        "reads": ("READS",),
+        "writes": ("WRITES",),
+        "flushes": ("FLUSHES",),
+    },
+    "PNETCDF_FILE": {
+        "opens": ("CREATES", "OPENS"),
+        "flushes": ("SYNCS", "INDEP_WAITS", "COLL_WAITS"),
+        "others": ("REDEFS",),
+        "other_time": ("F_META_TIME", "F_WAIT_TIME"),
+        "first_open": ("F_OPEN_START_TIMESTAMP",),
+        "last_close": ("F_CLOSE_END_TIMESTAMP",),
+    },
+    "PNETCDF_VAR": {
+        **_COMMON,
+        **_SLOWEST,
+        "reads": ("INDEP_READS", "COLL_READS", "NB_READS"),
+        "writes": ("INDEP_WRITES", "COLL_WRITES", "NB_WRITES"),
+        "collective_reads": ("COLL_READS",),
+        "collective_writes": ("COLL_WRITES",),
+        "nonblocking_calls": ("NB_READS", "NB_WRITES"),
+    },
+}
+#: Layers of the calls of libraries, which contain calls of the modules below them.
+LIBRARY_LAYERS: dict[str, str] = {
+    "H5F": "hdf5",
+    "H5D": "hdf5",
+    "PNETCDF_FILE": "pnetcdf",
+    "PNETCDF_VAR": "pnetcdf",
+}
 #: Calls to DAOS, by files or by objects, have the place of POSIX calls.
-MODULE_LAYERS: Mapping[str, str] = {
+MODULE_LAYERS: dict[str, str] = {
     "POSIX": "posix",
     "STDIO": "stdio",
     "MPI-IO": "mpiio",
@@ -153,8 +196,8 @@ def to_rows(module: str, source: NDArray[Any], ranks: int) -> NDArray[Any]:
     """Return the records of a Darshan module as rows of RECORD; the caller sets ``file`` and
     ``process``."""
     rows = new_records(len(source))
-    rows["layer"] = LAYERS.index(MODULE_LAYERS[module])
-    for field, counters in _FIELDS[module].items():
+    rows["layer"] = LAYERS.index((MODULE_LAYERS | LIBRARY_LAYERS)[module])
+    for field, counters in (_FIELDS | _FIELDS_OF_LIBRARIES)[module].items():
         rows[field] = sum(
             np.maximum(source[counter], 0) for counter in counters
         )  # -1: Darshan does not know
@@ -163,7 +206,11 @@ def to_rows(module: str, source: NDArray[Any], ranks: int) -> NDArray[Any]:
     _add_sizes(source, rows)
     if module == "POSIX":
         _derive_pattern(source, rows)
-    if module == "MPI-IO":
+    if module == "H5D":  # one flag for all calls on a dataset
+        for direction in ("reads", "writes"):
+            collective = source["USE_MPIIO_COLLECTIVE"] > 0
+            rows[f"collective_{direction}"] = np.where(collective, rows[direction], 0)
+    if module in ("MPI-IO", "H5D", "PNETCDF_VAR"):
         _derive_collective_times(rows)
     _add_ends(rows)
     shared = source["rank"] < 0

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pario.filesystems import is_network
-from pario.see.tables.darshan import libraries
-from pario.see.tables.darshan.counters import MODULE_LAYERS, to_rows
+from pario.see.tables.darshan import communication, libraries
+from pario.see.tables.darshan.counters import LIBRARY_LAYERS, MODULE_LAYERS, to_rows
 from pario.see.tables.darshan.identity import require_one_run, user_of
 from pario.see.tables.darshan.log import Heat, Log, Module, Segments, Stripes
 from pario.see.tables.model import (
@@ -36,10 +36,11 @@ _DXT = {
     "DXT_MPIIO": ("mpiio", "MPI_File_read", "MPI_File_write"),
 }
 _DXT_VERSIONS = {"DXT_POSIX": (1,), "DXT_MPIIO": (1, 2)}  # versions with segments of four fields
-_USED = {*MODULE_LAYERS, *_DXT, *libraries.MODULES, "LUSTRE", "HEATMAP"}
+_USED = {*MODULE_LAYERS, *LIBRARY_LAYERS, *_DXT, communication.APMPI, "LUSTRE", "HEATMAP"}
 _WITHOUT_IO = {"BG/Q", "APXC", "APSS", "NULL"}  # modules that count no calls
 #: Modules without which the verdict is the same.
-_DETAILS = {*_DXT, *libraries.MODULES, "LUSTRE", "HEATMAP"}
+_DETAILS = {*LIBRARY_LAYERS, *_DXT, communication.APMPI, "LUSTRE", "HEATMAP"}
+_LIBRARIES = {"hdf5": "HDF5", "pnetcdf": "PnetCDF"}
 _STREAMS = {"<STDIN>", "<STDOUT>", "<STDERR>"}
 _ALL_NESTED = 0.9  # of the POSIX time: clocks of two layers differ
 _INITIALISED = 0x10  # LCME_FL_INIT
@@ -102,6 +103,7 @@ class _Reader:
         self.daos: set[int] = set()  # files and objects of DAOS
         self.functions: list[NDArray[Any]] = [np.zeros(0, FUNCTION)]
         self.types: dict[str, str] = {}
+        self.file_of: dict[int, int] = {}  # the file of each dataset or variable
         sizes = [max(log.job["nprocs"], 1) for log in logs]
         self.first = dict(zip(logs, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
         self.starts = {
@@ -118,6 +120,7 @@ class _Reader:
         self.job.functions = np.concatenate(self.functions)
         self.job.hosts = self.hosts.list
         self._mark_nested()
+        libraries.add_inner(self.job.records, self.file_of, len(self.job.files))
         self._finish_events()
         self._note_what_is_known()
         return self.job
@@ -200,10 +203,10 @@ class _Reader:
     def _read_module(self, log: Log, module: Module) -> int | None:
         """Add the rows of a module; return their number, or None if it was left out with a
         message."""
-        if module.name in MODULE_LAYERS:
+        if module.name in MODULE_LAYERS or module.name in LIBRARY_LAYERS:
             return self._add_records(log, module)
-        if module.name in libraries.MODULES:
-            return self._add_library(log, module)
+        if module.name == communication.APMPI:
+            return self._add_communication(log, module)
         if module.name == "HEATMAP":
             return sum(self._add_heat(log, heat) for heat in log.heat(module))
         if module.name == "LUSTRE":
@@ -234,6 +237,9 @@ class _Reader:
             self.first[log] + np.maximum(source["rank"], 0),
         )
         rows["file"] = [self._file(log, record) for record in source["id"].tolist()]
+        if "file_id" in (source.dtype.names or ()):
+            above = zip(rows["file"].tolist(), source["file_id"].tolist(), strict=True)
+            self.file_of |= {part: self._file(log, record) for part, record in above}
         for moment in MOMENTS:
             rows[moment] += self.starts[log] - self.job.start
         if module.name == "DAOS":
@@ -258,14 +264,13 @@ class _Reader:
         rows["bytes_written"] = rows["bytes_written"] * rest
         self.job.messages.append(_DAOS_NESTING)
 
-    def _add_library(self, log: Log, module: Module) -> int | None:
-        if module.name == libraries.APMPI:
-            if self.has_mpi:
-                self._say(log, "module APMPI is read from the first log only")
-                return None
-            self.has_mpi = True
+    def _add_communication(self, log: Log, module: Module) -> int | None:
+        if self.has_mpi:
+            self._say(log, "module APMPI is read from the first log only")
+            return None
+        self.has_mpi = True
         size = max(log.job["nprocs"], 1)
-        calls, count = libraries.library_calls(log, module, size)
+        calls, count = communication.mpi_calls(log, module, size)
         for function in calls:
             rows = np.zeros(size, FUNCTION)
             rows["process"], rows["thread"] = self.first[log] + np.arange(size), -1
@@ -406,8 +411,8 @@ class _Reader:
         if job.layouts:
             job.has.add("layout")
         if not modules & MODULE_LAYERS.keys():
-            for module in sorted(modules & libraries.LIBRARIES.keys()):
-                library = libraries.LIBRARIES[module]
+            for module in sorted(modules & LIBRARY_LAYERS.keys()):
+                library = _LIBRARIES[LIBRARY_LAYERS[module]]
                 self._miss(f"the log has calls of {library}, and none of the calls that these made")
         if not np.any(job.records["process"] < 0):
             job.has.add("per_rank")

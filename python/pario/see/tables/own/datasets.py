@@ -1,7 +1,8 @@
-"""Datasets of HDF5 from the notes of process logs."""
+"""Datasets of HDF5, netCDF and other libraries from the notes of process logs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,13 +16,17 @@ from pario.see.tables.own.view import View
 
 
 def add_datasets(job: Job, views: Sequence[View], of_record: Sequence[NDArray[np.int32]]) -> None:
-    """Fill datasets: the first note of each, with its first selection in each direction."""
+    """Fill datasets: the first note of each with the largest shape of all, because datasets grow,
+    and its first selection in each direction."""
     found: dict[int, Dataset] = {}
     boxes: dict[tuple[int, str], tuple[int, ...]] = {}
     for view, files in zip(views, of_record, strict=True):
         for note in view.log.notes_of("dataset"):
             if (file := file_of(files, note)) >= 0:
-                found.setdefault(file, _dataset(file, note))
+                noted = _dataset(file, note)
+                known = found.setdefault(file, noted)
+                if math.prod(noted.shape or (0,)) > math.prod(known.shape or (0,)):
+                    found[file] = replace(known, shape=noted.shape)
         for note in view.log.notes_of("selection"):
             boxes.setdefault((file_of(files, note), str(note.get("op"))), _extents(note.get("box")))
     job.datasets = [
