@@ -60,6 +60,9 @@ CLIENT = (
     "client_oc_max_dirty = 4194304\nclient_oc_target_dirty = 2097152\nclient_oc_size = 16777216"
 )
 OSDS = 4
+#: The work of the programs: small requests cost less on the CephFS than on the lab.
+CEPH_SCALE = 4
+PROGRAM = Path(__file__).with_name("held_out.py")
 LAUNCHER = Path(sys.executable).with_name("mpiexec")
 HEADER = """\
 | program | original, s | tuned, s | best of sweep, s | best / tuned | replays | tuning, s | \
@@ -155,15 +158,15 @@ def list_settings(name: str) -> Iterator[Choice]:
             yield made
 
 
-def record_program(name: str, place: Path) -> tuple[Job, Plan]:
+def record_program(name: str, place: Path, scale: int = 1) -> tuple[Job, Plan]:
     """Runs a program under pario in a directory; returns its job, and the plan of its replays."""
     with tempfile.TemporaryDirectory(dir=place) as work, tempfile.TemporaryDirectory() as logs:
         if name in INPUTS:
-            file, size = INPUTS[name]
-            Path(work, file).write_bytes(os.urandom(size))
+            file, size, grows = INPUTS[name]
+            Path(work, file).write_bytes(os.urandom(size * scale if grows else size))
         log = Path(logs, "log")
         start = [str(LAUNCHER), "-n", str(RANKS[name])] if name in RANKS else []
-        program = [*start, sys.executable, str(Path(__file__).with_name("held_out.py")), name]
+        program = [*start, sys.executable, str(PROGRAM), name, str(scale)]
         traced = [sys.executable, "-m", "pario", "run", "--no-report", "-o", str(log), "--"]
         subprocess.run([*traced, *program], cwd=work, check=True, stdout=sys.stderr)
         job = read([log])
@@ -216,7 +219,8 @@ def compare_settings(
     name: str, place: Path, arguments: argparse.Namespace, recorder: Recorder
 ) -> str:
     """Tunes a program and sweeps its settings; records the rows and returns that of the table."""
-    job, plan = record_program(name, place)
+    scale = CEPH_SCALE if arguments.ceph else 1
+    job, plan = record_program(name, place, scale)
     mpiexec = (str(LAUNCHER),) if plan.script.ranks else ()
     play = (
         replay_booked(plan, mpiexec)
@@ -238,7 +242,8 @@ def compare_settings(
     rounds = [{way: replay(choice) for way, choice in ways.items()} for _ in range(arguments.runs)]
     medians = {way: statistics.median(one[way] for one in rounds) for way in ways}
     winner = min((way for way in ways if way.startswith("sweep")), key=medians.__getitem__)
-    case = {"program": name, "place": describe_place(arguments), "booked": arguments.booked}
+    case: dict[str, str | int] = {"program": name, "scale": scale}
+    case |= {"place": describe_place(arguments), "booked": arguments.booked}
     for choice, seconds in swept.items():
         add_row(recorder, case, "sweep", choice, 1, seconds)
     for number, one in enumerate(rounds, start=1):
@@ -251,7 +256,7 @@ def compare_settings(
 
 def add_row(
     recorder: Recorder,
-    case: dict[str, str | bool],
+    case: dict[str, str | int],
     way: str,
     choice: Choice,
     number: int,
