@@ -9,7 +9,7 @@
 #                RESTART=1 begins anew, STEPS="unit suites" selects steps
 # make changelog   join the fragments of changelog.d into CHANGELOG.md for a release
 # make manuals   manual page and completions of bash, zsh, fish in build/share
-# make wheel     wheels in dist/ for glibc 2.28 and x86-64, by Zig from PyPI; checks them
+# make wheel     wheels in dist/ for glibc 2.28, x86-64 and aarch64, by Zig from PyPI; checks them
 # make conformance   write docs/conformance.md from the results of make test-all
 # make flaky     run tests COUNT=20 times each beside a load, to find those that fail sometimes.
 #                TESTS='tests/mpi -m "not exhaustive"' selects tests, RESTART=1 begins anew

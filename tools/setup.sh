@@ -25,8 +25,6 @@ test sqlite3 sqlite3 tests-with-programs-of-others
 test /usr/include/liburing.h liburing-dev tests-of-asynchronous-input-and-output
 test /usr/include/libaio.h libaio-dev tests-of-asynchronous-input-and-output
 test fio fio tests-with-programs-of-others
-test /usr/include/libaio.h libaio-dev tests-of-asynchronous-I/O
-test /usr/include/liburing.h liburing-dev tests-of-asynchronous-I/O
 test /usr/lib/x86_64-linux-gnu/libjemalloc.so.2 libjemalloc2 tests-with-other-preloaded-libraries
 test h5dump hdf5-tools tests-with-programs-of-others
 test rsync rsync tests-of-resumed-transfers
@@ -58,6 +56,7 @@ system /usr/include/netcdf.h libnetcdf-dev tests-of-netCDF
 system /usr/include/hdf5/serial/hdf5.h libhdf5-dev checkpoints-from-C-and-Fortran
 system pkg-config pkgconf checkpoints-from-C-and-Fortran
 all stress-ng stress-ng make-flaky
+all qemu-aarch64-static qemu-user-static tests-of-the-wheel-for-aarch64
 all ncdump netcdf-bin checkpoints-read-by-others
 "
 case $level in

@@ -22,7 +22,7 @@ from tools.child_process import find_program, run_child, run_children
 from tools.junit import read_junit
 
 SUITES = "tests/suites/test_suites.py"
-WHEELS = "tests/wheels/test_installed.py"
+WHEELS = "tests/wheels"
 _TIDY = ["clang-tidy", "-p", "build/tidy", "--quiet", "--extra-arg=-fconstexpr-steps=200000000"]
 _NO_SOURCES_OF = "src/bindings/"  # built with the Python package alone
 _SECONDS = 60  # for commands that only print a list
