@@ -9,7 +9,8 @@ from pario.see.analyze import analyze
 from pario.see.tables.rows import new_records
 from tests.python import layer_jobs as layers
 from tests.python.jobs import add_record, file_row, make_job
-from tests.python.test_analyze_rules import COUNTERS, MIB, found, job
+from tests.python.rule_cases import COUNTERS, MIB, job
+from tests.python.test_analyze_rules import found
 
 
 def test_processes_without_mpi_do_not_queue() -> None:

@@ -7,7 +7,8 @@ import pytest
 from pario.see.analyze import analyze
 from pario.see.tables.model import HintOutcome
 from tests.python.jobs import add_record
-from tests.python.test_analyze_rules import CASES, job, settings_of
+from tests.python.rule_cases import CASES, job
+from tests.python.test_analyze_rules import settings_of
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,557 @@
+"""A job on which each rule fires, and one on which it stays silent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pario.see.tables.model import Job, LoaderUse
+from tests.python import layer_jobs as layers
+from tests.python.jobs import (
+    add_events,
+    add_filesystem,
+    add_hint,
+    add_record,
+    make_job,
+    set_layout,
+)
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+COUNTERS = {
+    "posix",
+    "stdio",
+    "mpiio",
+    "per_rank",
+    "layout",
+    "alignment",
+    "sampled",
+    "hints",
+}  # the tables of a log without events
+
+
+def job(ranks: int = 1, wall: float = 100.0, kind: str = "ext4") -> Job:
+    made = make_job(ranks, wall, hosts=min(ranks, 2), has=COUNTERS)
+    add_filesystem(made, "/scratch", kind, 4096, network=kind != "ext4")
+    return made
+
+
+@dataclass
+class Case:
+    """A job on which a rule fires, the least and most seconds it may claim, and a control on which
+    it must stay silent."""
+
+    bad: Callable[[Job], None]
+    control: Callable[[Job], None]
+    seconds: tuple[float, float]
+    ranks: int = 1
+    kind: str = "ext4"
+
+
+def small(word: str) -> Case:
+    def make(made: Job, calls: int, size: int, seconds: float) -> None:
+        counts = {
+            f"{word}s": calls,
+            f"{word}_time": seconds,
+            {"write": "bytes_written", "read": "bytes_read"}[word]: calls * size,
+        }
+        add_record(
+            made, 0, "/scratch/f", opens=1, end_read=calls * size if word == "read" else 0, **counts
+        )
+
+    return Case(
+        lambda j: make(j, 1_000_000, 512, 20.0), lambda j: make(j, 1000, 512 * KIB, 0.9), (19, 20)
+    )
+
+
+def sync(made: Job, syncs: int, seconds: float) -> None:
+    add_record(
+        made,
+        0,
+        "/scratch/f",
+        writes=1000,
+        bytes_written=16 * MIB,
+        write_time=0.1,
+        syncs=syncs,
+        sync_time=seconds,
+    )
+
+
+def flush(made: Job, flushes: int, seconds: float) -> None:
+    counts = {"writes": 5000, "bytes_written": 500_000, "write_time": 0.01, "buffer_size": 4096}
+    add_record(made, 0, "/scratch/log", "stdio", flushes=flushes, flush_time=seconds, **counts)
+
+
+def open_and_close(made: Job, opens: int) -> None:
+    times = {"open_time": opens * 1e-3, "close_time": opens * 1e-3}
+    add_record(
+        made,
+        0,
+        "/scratch/log",
+        opens=opens,
+        closes=opens,
+        writes=100,
+        bytes_written=100_000,
+        write_time=0.01,
+        **times,
+    )
+
+
+def small_files(made: Job, files: int) -> None:
+    for number in range(files):
+        seconds = 30.0 / files
+        add_record(
+            made,
+            0,
+            f"/scratch/d/{number}",
+            opens=1,
+            open_time=seconds,
+            writes=1,
+            bytes_written=2000,
+            write_time=1e-5,
+            end_written=2000,
+        )
+
+
+def stats(made: Job, calls: int) -> None:
+    add_record(made, 0, "/scratch/f", stats=calls, stat_time=calls * 1e-4)
+
+
+def queue_opens(made: Job, last: float) -> None:
+    add_record(
+        made,
+        range(16),
+        "/scratch/f",
+        opens=1,
+        open_time=np.linspace(0.5, last, 16),
+        writes=1,
+        bytes_written=1000,
+        write_time=0.01,
+    )
+
+
+def all_read(made: Job, readers: int) -> None:
+    size = 16 * MIB
+    add_record(
+        made,
+        range(readers),
+        "/scratch/table",
+        opens=1,
+        reads=16,
+        bytes_read=size,
+        end_read=size,
+        read_time=8.0 * readers / 8,
+    )
+
+
+def one_rank(made: Job, writers: int) -> None:
+    size = 800 * MIB // writers
+    add_record(
+        made,
+        range(writers),
+        "/scratch/out",
+        opens=1,
+        writes=size // MIB,
+        bytes_written=size,
+        write_time=16.0 / writers,
+    )
+
+
+def straggler(made: Job, slowest: float) -> None:
+    times = np.full(8, 5.0)
+    times[3] = slowest
+    for rank in range(8):
+        add_record(
+            made,
+            rank,
+            f"/scratch/out.{rank}",
+            opens=1,
+            writes=100,
+            bytes_written=100 * MIB,
+            write_time=times[rank],
+        )
+
+
+def reread(made: Job, times: int) -> None:
+    add_record(
+        made,
+        0,
+        "/scratch/t",
+        opens=1,
+        reads=32 * times,
+        bytes_read=32 * MIB * times,
+        end_read=32 * MIB,
+        read_time=0.5 * times,
+    )
+
+
+def seeks(made: Job, seeks: int, reads: int) -> None:
+    times = {"seek_time": seeks * 1e-6, "read_time": reads * 5e-6 + 0.02}
+    add_record(
+        made,
+        0,
+        "/scratch/r",
+        opens=1,
+        seeks=seeks,
+        reads=reads,
+        bytes_read=16 * MIB,
+        end_read=16 * MIB,
+        **times,
+    )
+
+
+def empty(made: Job, empty: int) -> None:
+    add_record(
+        made,
+        0,
+        "/scratch/fifo.dat",
+        opens=1,
+        reads=empty + 100,
+        zero_reads=empty,
+        bytes_read=100 * KIB,
+        read_time=(empty + 100) * 1e-5,
+    )
+
+
+def write_stream(made: Job, size: int, mode: int, seconds: float) -> None:
+    counts = {
+        "writes": 500_000,
+        "bytes_written": 50_000_000,
+        "buffer_size": size,
+        "buffer_mode": mode,
+    }
+    add_record(made, 0, "/scratch/s", "stdio", opens=1, write_time=seconds, **counts)
+
+
+def values(made: Job, calls: int) -> None:
+    add_record(
+        made,
+        0,
+        "/scratch/s",
+        "stdio",
+        opens=1,
+        writes=calls,
+        bytes_written=80_000_000,
+        write_time=3.0 if calls > 1000 else 0.1,
+        buffer_size=4096,
+    )
+
+
+def holes(made: Job, sieving: bool) -> None:
+    add_record(
+        made,
+        range(2),
+        "/scratch/h",
+        "mpiio",
+        opens=1,
+        writes=20,
+        bytes_written=5 * MIB,
+        write_time=10.0,
+    )
+    moved = (
+        {
+            "reads": 160,
+            "nested_reads": 160,
+            "bytes_read": 640 * MIB,
+            "nested_read_time": 4.0,
+            "read_time": 4.0,
+        }
+        if sieving
+        else {}
+    )
+    written = 640 * MIB if sieving else 5 * MIB
+    add_record(
+        made,
+        range(2),
+        "/scratch/h",
+        writes=160,
+        nested_writes=160,
+        bytes_written=written,
+        write_time=5.0,
+        nested_write_time=5.0,
+        **moved,
+    )
+
+
+def independent(made: Job, calls: int, size: int) -> None:
+    add_record(
+        made,
+        range(4),
+        "/scratch/s",
+        "mpiio",
+        opens=1,
+        writes=calls,
+        bytes_written=calls * size,
+        write_time=12.0 if calls > 100 else 0.3,
+    )
+
+
+def exchange(made: Job, storage: float) -> None:
+    counts = {"writes": 10, "collective_writes": 10, "bytes_written": 100 * MIB}
+    add_record(made, range(4), "/scratch/c", "mpiio", opens=1, write_time=20.0, **counts)
+    add_record(
+        made,
+        0,
+        "/scratch/c",
+        writes=100,
+        nested_writes=100,
+        bytes_written=400 * MIB,
+        write_time=storage,
+        nested_write_time=storage,
+    )
+
+
+def late(made: Job, last: list[int]) -> None:
+    """Adds ten collective calls; the ranks in ``last`` take turns in arriving four seconds late."""
+    made.has.add("events")
+    for call in range(10):
+        starts = np.full(4, call * 10.0)
+        starts[last[call % len(last)]] += 4.0
+        spent = call * 10.0 + 4.5 - starts
+        add_events(
+            made,
+            range(4),
+            "/scratch/c",
+            "write",
+            layer="mpiio",
+            start=starts,
+            duration=spent,
+            length=100 * MIB,
+            flags=8,
+        )
+    spent = [
+        float(made.events["duration"][made.events["process"] == rank].sum()) for rank in range(4)
+    ]
+    add_record(
+        made,
+        range(4),
+        "/scratch/c",
+        "mpiio",
+        opens=1,
+        writes=10,
+        collective_writes=10,
+        bytes_written=GIB,
+        write_time=spent,
+    )
+
+
+def hint(made: Job, effective: int) -> None:
+    add_record(
+        made,
+        range(4),
+        "/scratch/c",
+        "mpiio",
+        opens=1,
+        writes=10,
+        collective_writes=10,
+        bytes_written=GIB,
+        write_time=20.0,
+    )
+    add_record(
+        made,
+        range(4),
+        "/scratch/c",
+        writes=10,
+        nested_writes=10,
+        bytes_written=GIB,
+        write_time=19.0,
+        nested_write_time=19.0,
+    )
+    add_hint(made, "/scratch/c", "striping_factor", "8", "requested")
+    add_hint(made, "/scratch/c", "striping_factor", str(effective), "effective")
+
+
+def targets(made: Job, slow: float, directory: str = "/scratch", reading: bool = False) -> None:
+    for rank in range(32):
+        seconds = slow if rank % 8 == 5 else 2.0
+        add_record(
+            made,
+            rank,
+            f"{directory}/o.{rank}",
+            opens=1,
+            **(
+                {"reads": 64, "bytes_read": 256 * MIB, "read_time": seconds}
+                if reading
+                else {"writes": 64, "bytes_written": 256 * MIB, "write_time": seconds}
+            ),
+        )
+        set_layout(made, f"{directory}/o.{rank}", MIB, [rank % 8])
+
+
+def stripe(made: Job, stripes: int) -> None:
+    add_record(
+        made,
+        range(8),
+        "/scratch/big",
+        opens=1,
+        writes=256,
+        bytes_written=256 * MIB,
+        write_time=20.0,
+        end_written=2048 * MIB,
+    )
+    set_layout(made, "/scratch/big", MIB, range(stripes))
+
+
+def misalign(made: Job, off: int) -> None:
+    counts = {"writes": 100, "unaligned_writes": off, "bytes_written": 100 * MIB, "block_size": MIB}
+    add_record(made, range(4), "/scratch/shared", opens=1, write_time=20.0, **counts)
+    set_layout(made, "/scratch/shared", MIB, range(4))
+
+
+def bursts(made: Job, length: float) -> None:
+    made.has.add("events")
+    starts = np.arange(5) * 20.0
+    add_record(
+        made,
+        0,
+        "/scratch/out",
+        opens=1,
+        writes=5,
+        bytes_written=5 * 200 * MIB,
+        write_time=5 * length,
+    )
+    add_events(
+        made,
+        0,
+        "/scratch/out",
+        "write",
+        start=starts,
+        duration=length,
+        length=200 * MIB,
+        offset=np.arange(5) * 200 * MIB,
+    )
+
+
+def loading(made: Job, workers: int) -> None:
+    add_record(
+        made,
+        0,
+        "/scratch/images",
+        opens=1,
+        reads=1000,
+        bytes_read=200 * MIB,
+        end_read=200 * MIB,
+        read_time=10.0,
+    )
+    times = {"first": 1.0, "waited": 40.0, "worked": 20.0, "longest": 0.1}
+    made.loaders = [
+        LoaderUse(0, "DataLoader", "Images", workers, 32, processors=8, batches=1000, **times)
+    ]
+
+
+CASES = {
+    "loader-without-workers": Case(lambda j: loading(j, 0), lambda j: loading(j, 4), (40, 40)),
+    "small-writes": small("write"),
+    "small-reads": small("read"),
+    "sync-storm": Case(lambda j: sync(j, 1000, 30.0), lambda j: sync(j, 1, 0.5), (29, 30)),
+    "flush-storm": Case(lambda j: flush(j, 5000, 20.0), lambda j: flush(j, 1, 0.01), (19, 20)),
+    "open-close-loop": Case(
+        lambda j: open_and_close(j, 5000), lambda j: open_and_close(j, 1), (9.9, 10.02)
+    ),
+    "many-small-files": Case(
+        lambda j: small_files(j, 1000), lambda j: small_files(j, 1), (29, 30.1)
+    ),
+    "stat-storm": Case(lambda j: stats(j, 100_000), lambda j: stats(j, 20), (9.9, 10)),
+    "metadata-queue": Case(
+        lambda j: queue_opens(j, 20.0), lambda j: queue_opens(j, 0.6), (19, 20), ranks=16
+    ),
+    "all-ranks-read-one-file": Case(
+        lambda j: all_read(j, 8), lambda j: all_read(j, 1), (6.9, 8), ranks=8
+    ),
+    "one-rank-for-all": Case(lambda j: one_rank(j, 1), lambda j: one_rank(j, 8), (13, 15), ranks=8),
+    "straggler": Case(lambda j: straggler(j, 40.0), lambda j: straggler(j, 6.0), (34, 36), ranks=8),
+    "re-read": Case(lambda j: reread(j, 20), lambda j: reread(j, 1), (9, 10)),
+    "seek-storm": Case(
+        lambda j: seeks(j, 3_000_000, 1_000_000), lambda j: seeks(j, 1, 4), (7.5, 8.1)
+    ),
+    "empty-reads": Case(lambda j: empty(j, 1_000_000), lambda j: empty(j, 1), (9.9, 10.1)),
+    "mmap-network": Case(
+        lambda j: layers.map_file(j, 40_000),
+        lambda j: layers.map_file(j, 10),
+        (15, 25),
+        kind="lustre",
+    ),
+    "lock-waiting": Case(layers.lock, lambda j: layers.lock(j, 0.01), (29, 31), ranks=2),
+    "text-output": Case(
+        lambda j: layers.print_text(j, True), lambda j: layers.print_text(j, False), (4.5, 5)
+    ),
+    "stdio-buffer": Case(
+        lambda j: write_stream(j, 64, 0, 10.0), lambda j: write_stream(j, MIB, 0, 0.06), (9, 10)
+    ),
+    "stdio-per-value": Case(lambda j: values(j, 10_000_000), lambda j: values(j, 10), (2.5, 3)),
+    "hole-read-modify-write": Case(
+        lambda j: holes(j, True), lambda j: holes(j, False), (8, 10), ranks=2
+    ),
+    "missing-collectives": Case(
+        lambda j: independent(j, 10_000, 1000), lambda j: independent(j, 10, MIB), (11, 12), ranks=4
+    ),
+    "collective-exchange": Case(
+        lambda j: exchange(j, 5.0), lambda j: exchange(j, 19.0), (14, 15), ranks=4
+    ),
+    "collective-waiting": Case(
+        lambda j: late(j, [3]), lambda j: late(j, [0, 1, 2, 3]), (29, 31), ranks=4
+    ),
+    "hints-not-effective": Case(lambda j: hint(j, 2), lambda j: hint(j, 8), (14, 16), ranks=4),
+    "slow-target": Case(
+        lambda j: targets(j, 50.0), lambda j: targets(j, 2.2), (47, 49), ranks=32, kind="lustre"
+    ),
+    "one-stripe": Case(
+        lambda j: stripe(j, 1), lambda j: stripe(j, 8), (17, 18), ranks=8, kind="lustre"
+    ),
+    "unaligned-shared-writes": Case(
+        lambda j: misalign(j, 100), lambda j: misalign(j, 0), (5, 15), ranks=4, kind="lustre"
+    ),
+    "tiny-collective-buffer": Case(
+        lambda j: layers.tiny_buffer(j, 4096), lambda j: layers.tiny_buffer(j, 16 * MIB), (19, 20)
+    ),
+    "shared-file-pointer": Case(
+        lambda j: layers.write_ordered(j, 8000), lambda j: layers.write_ordered(j, 10), (9, 10)
+    ),
+    "tiny-collective-calls": Case(
+        lambda j: layers.tiny_calls(j, 8000, True),
+        lambda j: layers.tiny_calls(j, 10, True),
+        (9, 10),
+    ),
+    "tiny-independent-calls": Case(
+        lambda j: layers.tiny_calls(j, 8000, False),
+        lambda j: layers.tiny_calls(j, 10, False),
+        (9, 10),
+    ),
+    "amplification": Case(
+        lambda j: layers.amplify(j, 400 * MIB), lambda j: layers.amplify(j, 4 * MIB), (8.8, 9)
+    ),
+    "directory-storm": Case(
+        lambda j: layers.ask_names(j, 5000), lambda j: layers.ask_names(j, 100), (9, 10)
+    ),
+    "backward-reads": Case(
+        lambda j: layers.read_backwards(j, 0), lambda j: layers.read_backwards(j, 5000), (19, 20.5)
+    ),
+    "directory-listing": Case(
+        lambda j: layers.list_directory(j, 200), lambda j: layers.list_directory(j, 2), (9, 10)
+    ),
+    "mapping-storm": Case(
+        lambda j: layers.map_records(j, 100_000), lambda j: layers.map_records(j, 10), (9, 10)
+    ),
+    "queue-depth": Case(
+        lambda j: layers.await_requests(j, 1), lambda j: layers.await_requests(j, 32), (7, 8)
+    ),
+    "serialized-ranks": Case(
+        lambda j: layers.write_in_turn(j, turns=True),
+        lambda j: layers.write_in_turn(j, turns=False),
+        (14, 16),
+        ranks=4,
+    ),
+    "process-storm": Case(
+        lambda j: layers.start_programs(j, 2000, 0.002),
+        lambda j: layers.start_programs(j, 10, 2.0),
+        (4.5, 4.7),
+    ),
+    "mpi-library-time": Case(
+        lambda j: layers.mpi_writes(j, 100, MIB, 20.0, nested_write_time=2.0, write_time=2.0),
+        lambda j: layers.mpi_writes(j, 100, MIB, 20.0, nested_write_time=18.0, write_time=18.0),
+        (17, 18),
+    ),
+    **{name: Case(*parts) for name, parts in layers.CASES.items()},
+    "overlap": Case(lambda j: bursts(j, 8.0), lambda j: bursts(j, 0.2), (25, 40)),
+}
