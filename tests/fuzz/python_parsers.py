@@ -10,8 +10,10 @@ this promise; `--first` is the number of the first mutation.
 from __future__ import annotations
 
 import argparse
+import gzip
 import io
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -32,6 +34,7 @@ from pario.checkpoint import write_safetensors
 from pario.errors import ParioError
 from pario.move.staging import NOTE, Staged
 from pario.prove.model import machine
+from pario.records import Dataset, tfexample
 from pario.see.symbols import elf
 from pario.see.tables import read
 from pario.settings import load as load_settings
@@ -151,6 +154,38 @@ def load_checkpoint(path: Path) -> None:
             state[name]
 
 
+def make_examples() -> list[bytes]:
+    """A TF Example with numbers, packed and not, and bytes."""
+    from tests.programs.pipelines import encode_example, encode_field
+
+    single = encode_field(1, b"single") + encode_field(2, encode_field(3, b"\x08\x05\x08\xff\1"))
+    whole = encode_field(1, b"image") + encode_field(2, encode_field(1, encode_field(1, b"\xff")))
+    entries = encode_field(1, single) + encode_field(1, whole)
+    return [encode_example(7), encode_field(1, entries)]
+
+
+def parse_example(path: Path) -> None:
+    try:
+        tfexample.parse_example(path.read_bytes())
+    except ValueError as error:  # a Loader names the record
+        raise ParioError(f"{path}: {error}") from error
+
+
+def make_gzip() -> list[bytes]:
+    return [gzip.compress(b"a\nbc\n" * 500), gzip.compress(b"") * 2]
+
+
+def make_zstd() -> list[bytes]:
+    import zstandard
+
+    return [zstandard.ZstdCompressor().compress(b"a\nbc\n" * 500) * 2]
+
+
+def read_records(path: Path) -> None:
+    os.environ["PARIO_CACHE"] = str(path.parent)
+    list(Dataset(path))
+
+
 PARSERS = (
     Parser("log", make_logs, "node0.1000.1.plog", lambda path: read([path])),
     Parser("darshan", make_darshan, "a.darshan", lambda path: read([path])),
@@ -159,6 +194,9 @@ PARSERS = (
     Parser("machine", make_machines, "a.toml", lambda path: machine.load(str(path))),
     Parser("safetensors", make_safetensors, "a.safetensors", checkpoint.read_safetensors),
     Parser("checkpoint", make_checkpoint, "step-00000001.h5", load_checkpoint),
+    Parser("tf-example", make_examples, "a.bin", parse_example),
+    Parser("gzip", make_gzip, "a.txt.gz", read_records),
+    Parser("zstd", make_zstd, "a.txt.zst", read_records),
     Parser("stage-note", make_note, NOTE, lambda path: Staged.open(path.parent)),
 )
 

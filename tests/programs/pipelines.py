@@ -93,20 +93,27 @@ def write_parquet(path: Path, numbers: range) -> Dataset:
 
 def write_examples(path: Path, numbers: range) -> Dataset:
     """TFRecords of TF Examples."""
-
-    def field(number: int, content: bytes) -> bytes:
-        return bytes([number << 3 | 2, len(content)]) + content
-
-    def entry(name: bytes, values: list[int]) -> bytes:
-        return field(1, field(1, name) + field(2, field(3, field(1, bytes(values)))))
-
     with open(path.with_suffix(".tfrecord"), "wb") as file:  # noqa: PTH123
         for number in numbers:
-            sample = make_sample(number)
-            one = field(1, entry(b"n", [number]) + entry(b"tokens", sample["tokens"]))
+            one = encode_example(number)
             length = struct.pack("<Q", len(one))
             file.write(length + mask(length) + one + mask(one))
     return Dataset(path.with_suffix(".tfrecord"))
+
+
+def encode_example(number: int) -> bytes:
+    """The sample as a TF Example."""
+    values = {b"n": [number], b"tokens": make_sample(number)["tokens"]}
+    entries = [
+        encode_field(1, name) + encode_field(2, encode_field(3, encode_field(1, bytes(numbers))))
+        for name, numbers in values.items()
+    ]
+    return encode_field(1, b"".join(encode_field(1, entry) for entry in entries))
+
+
+def encode_field(number: int, content: bytes) -> bytes:
+    """A field of a protocol buffer, of less than 128 bytes."""
+    return bytes([number << 3 | 2, len(content)]) + content
 
 
 def mask(data: bytes) -> bytes:
