@@ -25,7 +25,7 @@ CASES = int(os.environ.get("PARIO_DIFFERENTIAL_CASES", "120"))
 #: Features that are not tested with the MPI's own MPI-IO: its defects, and cases MPI leaves open.
 OPEN = [
     word
-    for name in ("eof", "status", "holes", "nonblocking", "external32", "resize")
+    for name in ("eof", "status", "holes", "nonblocking", "external32", "resize", "order")
     for word in ("--without", name)
 ]
 #: Features in which the types of an MPI are not those of the standard.
@@ -42,6 +42,7 @@ WAYS = {
     "1": (1, {}),
     "3": (3, {}),
     "2-alone": (2, _ALONE),
+    "3-meeting-in-every-call": (3, {"PARIO_HINTS": "*:pario_run_ahead=disable"}),
     "4-on-two-nodes": (4, _NODES),
     "4-on-two-nodes-through-small-windows": (4, _NODES | _SMALL),
 }

@@ -8,11 +8,13 @@
 enum { kMostRanks = 64 };
 
 /* Parts of MPI-IO that a run may leave out: known defects of an MPI, and `holes`: bytes that were
- * never written, undefined in MPI and zero in pario. `cyclic_blocks`: cyclic darrays with blocks of
+ * never written, undefined in MPI and zero in pario. `series`: many calls without a sync between
+ * them. `order`: collective calls take effect in their order without a barrier between them, as
+ * pario promises. `cyclic_blocks`: cyclic darrays with blocks of
  * several elements. */
 typedef struct {
   int eof, shared, external32, huge, split, nonblocking, large, resize, hints, status, atomic,
-      derived_etype, holes, cyclic_blocks;
+      derived_etype, holes, cyclic_blocks, series, order;
 } Features;
 
 typedef struct {
@@ -34,7 +36,11 @@ typedef struct {
   int same_view; /* all ranks have the same view */
   Model model;
   unsigned step;
-  long shared; /* the shared file pointer, etypes */
+  unsigned calls;                   /* calls of transfer() so far */
+  int in_series;                    /* no sync precedes or follows each call */
+  int writes;                       /* most calls of the series write */
+  unsigned char silent[kMostRanks]; /* ranks that move nothing in most calls of the series */
+  long shared;                      /* the shared file pointer, etypes */
   int atomic;
   int failures;
 } Case;
@@ -47,8 +53,9 @@ void open_views(Case* at, int same);
 void close_views(Case* at);
 void transfer(Case* at);
 
-/* Returns 1 if the model knows the value of a byte of the file. */
-int is_known(const Case* at, long byte);
+/* Returns 1 if the model knows the value that a rank reads at a byte of the file, in a collective
+ * call or a call of its own. */
+int is_known(const Case* at, long byte, int rank, int collective);
 
 /* Runs one case; returns the number of failures on this rank. */
 int run_case(Case* at);

@@ -33,6 +33,8 @@ static const struct {
     {"derived_etype", &now.features.derived_etype},
     {"holes", &now.features.holes},
     {"cyclic_blocks", &now.features.cyclic_blocks},
+    {"series", &now.features.series},
+    {"order", &now.features.order},
 };
 enum { kFeatureCount = sizeof kFeatures / sizeof *kFeatures };
 

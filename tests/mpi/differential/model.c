@@ -6,14 +6,14 @@
 void clear_model(Model* model) {
   memset(model->bytes, 0, (size_t)model->capacity);
   memset(model->unknown, 0, (size_t)model->capacity);
-  memset(model->step, 0, (size_t)model->capacity * sizeof(unsigned));
-  model->size = 0;
+  memset(model->writers, 0, (size_t)model->capacity * sizeof(Writer));
+  model->size = model->synced_size = model->merges = 0;
 }
 
 void free_model(Model* model) {
   free(model->bytes);
   free(model->unknown);
-  free(model->step);
+  free(model->writers);
   memset(model, 0, sizeof *model);
 }
 
@@ -28,14 +28,14 @@ void reserve(Model* model, long size) {
   long to = size + size / 2 + 4096;
   model->bytes = grow_zeroed(model->bytes, model->capacity, to, 1);
   model->unknown = grow_zeroed(model->unknown, model->capacity, to, 1);
-  model->step = grow_zeroed(model->step, model->capacity, to, sizeof(unsigned));
+  model->writers = grow_zeroed(model->writers, model->capacity, to, sizeof(Writer));
   model->capacity = to;
 }
 
 void set_model_size(Model* model, long size) {
   reserve(model, size);
   for (long i = size; i < model->size; i++)
-    model->bytes[i] = model->unknown[i] = 0, model->step[i] = 0;
+    model->bytes[i] = model->unknown[i] = 0, model->writers[i] = (Writer){0};
   model->size = size;
 }
 
@@ -48,16 +48,28 @@ unsigned char value(uint64_t seed, long i) {
   return (unsigned char)(mix_bits(seed + (uint64_t)i / 8) >> (8 * (i % 8)));
 }
 
+static void write_byte(Model* model, long at, unsigned char byte, Writer writer) {
+  reserve(model, at + 1);
+  if (at >= model->size) model->size = at + 1;
+  Writer* last = &model->writers[at];
+  int again = last->step && last->epoch == model->epoch,
+      conflict = again && last->rank != writer.rank && model->merges;
+  model->unknown[at] = conflict || last->step == writer.step;
+  if (conflict) writer.rank = kMany;
+  writer.epoch = model->epoch;
+  *last = writer;
+  model->bytes[at] = byte;
+}
+
 void model_write(Model* model, const View* view, long leaf, long first, long count, uint64_t seed,
-                 unsigned step) {
-  for (long i = 0; i < count; i++) {
-    long at = file_byte(view, first + i, leaf);
-    reserve(model, at + 1);
-    if (at >= model->size) model->size = at + 1;
-    model->unknown[at] = model->step[at] == step;
-    model->step[at] = step;
-    model->bytes[at] = value(seed, i);
-  }
+                 Writer writer) {
+  for (long i = 0; i < count; i++)
+    write_byte(model, file_byte(view, first + i, leaf), value(seed, i), writer);
+}
+
+void model_sync(Model* model) {
+  model->epoch++;
+  model->synced_size = model->size;
 }
 
 long readable(const Model* model, const View* view, long leaf, long first, long count) {

@@ -23,6 +23,14 @@ typedef struct {
   MPI_Status status;
 } Buffer;
 
+/* Most calls of a series are blocking collective ones of its direction. */
+static void limit_to_series(Case* at, Routine* routine) {
+  if (routine->place == kShared) routine->place = kIndividual;
+  routine->ending = kBlocking;
+  routine->write = at->writes ^ chance(&at->random, 4);
+  routine->collective = !chance(&at->random, 4);
+}
+
 static Routine draw_routine(Case* at) {
   Random* random = &at->random;
   const Features* features = &at->features;
@@ -37,16 +45,18 @@ static Routine draw_routine(Case* at) {
   if (routine.ending == kNonblocking &&
       (!features->nonblocking || (routine.place == kShared && routine.collective)))
     routine.ending = kBlocking;
+  if (at->in_series) limit_to_series(at, &routine);
   routine.large = MPI_VERSION >= 4 && features->large && chance(random, 20);
   return routine;
 }
 
-static void draw_memory(Case* at, Part* part, const View* view) {
+static void draw_memory(Case* at, Part* part, const View* view, int rank) {
   Random* random = &at->random;
-  part->memory = chance(random, 50)
+  part->memory = chance(random, at->in_series ? 95 : 50)
                      ? twin(&at->leaf_type)
                      : random_type(random, &at->leaf_type, kInMemory, (int)between(random, 1, 3));
-  long most = chance(random, 5)    ? 400000
+  long most = at->in_series        ? 800
+              : chance(random, 5)  ? 400000
               : chance(random, 30) ? 20000
                                    : 800,
        whole = view->etype.size / at->leaf;
@@ -54,7 +64,20 @@ static void draw_memory(Case* at, Part* part, const View* view) {
   part->count = part->memory.size && view->filetype.size
                     ? between(random, 0, most / unit > 0 ? most / unit : 1) * whole
                     : 0;
-  if (chance(random, 10)) part->count = 0;
+  if (at->in_series ? chance(random, at->silent[rank] ? 95 : 2) : chance(random, 10))
+    part->count = 0;
+}
+
+/* Returns 1 if all ranks know the end of the file. */
+static int knows_end(const Case* at, const Routine* routine) {
+  return at->model.synced_size == at->model.size || routine->collective || !at->model.merges;
+}
+
+/* Returns how many of the bytes of a part are certain to be there. */
+static long certain(const Case* at, const Routine* routine, const Part* part, const View* view) {
+  Model model = at->model;
+  if (!knows_end(at, routine)) model.size = model.synced_size;
+  return readable(&model, view, at->leaf, part->first, part->bytes);
 }
 
 /* Chooses the offset of a rank's access and advances the file pointer beyond it. */
@@ -64,9 +87,8 @@ static void draw_place(Case* at, const Routine* routine, Part* part, View* view)
   part->first = (routine->place == kExplicit ? drawn : *pointer) * etype;
   part->bytes = part->count * part->memory.size;
   if (!routine->write) {
-    int may_end = at->features.eof && routine->place != kShared;
-    if (!may_end && (!view->filetype.size ||
-                     readable(&at->model, view, at->leaf, part->first, part->bytes) < part->bytes))
+    int may_end = at->features.eof && routine->place != kShared && knows_end(at, routine);
+    if (!may_end && (!view->filetype.size || certain(at, routine, part, view) < part->bytes))
       part->count = part->bytes = 0;
   }
   if (routine->place != kExplicit) *pointer += part->bytes / etype;
@@ -74,10 +96,10 @@ static void draw_place(Case* at, const Routine* routine, Part* part, View* view)
 
 static void draw_parts(Case* at, const Routine* routine, Part* parts, int access) {
   for (int r = 0; r < at->ranks; r++) {
-    draw_memory(at, &parts[r], &at->views[r]);
+    draw_memory(at, &parts[r], &at->views[r], r);
     draw_place(at, routine, &parts[r], &at->views[r]);
     parts[r].seed = mix_bits(
-        at->seed ^ mix_bits(((uint64_t)at->step << 20) + ((uint64_t)access << 10) + (uint64_t)r));
+        at->seed ^ mix_bits(((uint64_t)at->calls << 20) + ((uint64_t)access << 10) + (uint64_t)r));
   }
 }
 
@@ -98,21 +120,23 @@ static void make_buffer(const Routine* routine, const Part* part, Buffer* buffer
 
 /* Puts the expected bytes of a read into the earlier image of the buffer; unknown bytes are copied
  * from the result. Returns the expected number of bytes. */
-static long expect(const Case* at, const Part* part, Buffer* buffer) {
+static long expect(const Case* at, const Routine* routine, const Part* part, Buffer* buffer) {
   const View* view = &at->views[at->rank];
   long got =
       view->filetype.size ? readable(&at->model, view, at->leaf, part->first, part->bytes) : 0;
   for (long i = 0; i < part->bytes; i++) {
     long in_memory = byte_at(&part->memory, i) - buffer->first,
          in_file = file_byte(view, part->first + i, at->leaf);
-    buffer->before[in_memory] =
-        i < got && is_known(at, in_file) ? at->model.bytes[in_file] : buffer->image[in_memory];
+    buffer->before[in_memory] = i < got && is_known(at, in_file, at->rank, routine->collective)
+                                    ? at->model.bytes[in_file]
+                                    : buffer->image[in_memory];
   }
   return got;
 }
 
 static void check(Case* at, const Routine* routine, const Part* part, Buffer* buffer) {
-  long moved = routine->write ? part->bytes : expect(at, part, buffer), wrong = 0, first = -1;
+  long moved = routine->write ? part->bytes : expect(at, routine, part, buffer), wrong = 0,
+       first = -1;
   for (long i = 0; i < buffer->size; i++)
     if (buffer->image[i] != buffer->before[i] && wrong++ == 0) first = i;
   if (wrong)
@@ -202,10 +226,13 @@ void transfer(Case* at) {
   static Part parts[kMostOutstanding][kMostRanks];
   Buffer buffers[kMostOutstanding];
   Routine routine = draw_routine(at);
-  int in_turn = routine.place == kShared && !routine.collective;
+  at->calls++;
+  int in_turn = routine.place == kShared && !routine.collective,
+      apart = at->in_series && (!routine.collective || !at->features.order);
   int accesses = routine.ending == kNonblocking && !in_turn
                      ? (int)between(&at->random, 1, kMostOutstanding)
                      : 1;
+  if (apart) MPI_Barrier(at->comm);
   for (int k = 0; k < accesses; k++) {
     draw_parts(at, &routine, parts[k], k);
     if (!agrees(&parts[k][at->rank].memory)) report(at, "a memory type is not as the model has it");
@@ -222,9 +249,10 @@ void transfer(Case* at) {
     if (routine.write)
       for (int r = 0; r < at->ranks; r++)
         model_write(&at->model, &at->views[r], at->leaf, parts[k][r].first, parts[k][r].bytes,
-                    parts[k][r].seed, at->step);
+                    parts[k][r].seed, (Writer){.step = at->calls, .rank = r});
     check(at, &routine, &parts[k][at->rank], &buffers[k]);
     for (int r = 0; r < at->ranks; r++) free_type(&parts[k][r].memory);
   }
   check_pointers(at, &routine);
+  if (apart) MPI_Barrier(at->comm);
 }

@@ -31,7 +31,7 @@ static void draw_displacements(Case* at, int kind, int same) {
 }
 
 void open_views(Case* at, int same) {
-  int kind = (int)between(&at->random, 0, 3),
+  int kind = chance(&at->random, 25) ? 3 : (int)between(&at->random, 0, 3),
       swapped = at->features.external32 && chance(&at->random, 10);
   long times =
       at->features.derived_etype && chance(&at->random, 25) ? between(&at->random, 2, 3) : 1;
