@@ -20,7 +20,10 @@ constexpr int kBeforeSeries = 10;
 base::Status write_at(SharedFile& file, std::uint64_t offset, char fill,
                       std::uint64_t bytes = kPiece) {
   std::vector<std::byte> buffer(bytes, static_cast<std::byte>(fill));
-  return file.write(plain(buffer, offset), With::together, "write_all").status();
+  return file
+      .move_run(plan::Direction::write, base::Extent::at(offset, bytes), buffer.data(),
+                With::together, "write_all")
+      .status();
 }
 
 /// Pieces of 10 bytes, of all ranks in turn.
@@ -189,11 +192,71 @@ TEST(RunAhead, AWriterWaitsForAnOverlappingWriteOfAnEarlierCall) {
                                     waits.send();
                                     return base::Status();
                                   }};
-    const auto apart = mine.order_write(2, {100, 200}, patience);
-    EXPECT_TRUE(apart.ok() && !finished) << "no overlap";
-    const auto later = mine.order_write(2, {50, 60}, patience);
-    EXPECT_TRUE(later.ok() && later->empty() && finished);
+    EXPECT_FALSE(mine.must_wait(2, {100, 200}) || finished) << "no overlap";
+    EXPECT_TRUE(mine.must_wait(2, {50, 60}));
+    EXPECT_OK(mine.wait_for_earlier(2, {50, 60}, patience));
+    EXPECT_TRUE(finished && mine.find_later(2, {50, 60}).empty());
   });
+}
+
+/// Extents of successive calls: ascending, anywhere, or first one and then the other.
+std::vector<base::Extent> random_extents(pattern::Random& random, std::size_t count) {
+  const std::uint64_t most = 1 + random.upto(30), ascending = random.upto(2);
+  std::vector<base::Extent> extents(1);
+  std::uint64_t begin = 0;
+  while (extents.size() <= count) {
+    const std::uint64_t length = random.one_in(10) ? 0 : 1 + random.upto(most);
+    const bool ascends = ascending == 0 || (ascending == 1 && extents.size() < count / 2);
+    begin = ascends ? begin + random.upto(most) : random.upto(2000);
+    extents.push_back(base::Extent::at(begin, length));
+    begin += length;
+  }
+  return extents;
+}
+
+/// Makes calls of two ranks, of which one is often ahead, and compares the later calls found.
+void expect_all_later_calls(RunAhead& slow, RunAhead& fast, std::uint64_t seed) {
+  constexpr std::size_t kCalls = 400;
+  pattern::Random random(seed);
+  const std::vector<base::Extent> own = random_extents(random, kCalls),
+                                  other = random_extents(random, kCalls);
+  std::size_t begun = 0;
+  for (std::size_t number = 1; number <= kCalls; ++number) {
+    for (const std::size_t until = number + random.upto(200); begun < std::min(until, kCalls);) {
+      ++begun;
+      fast.begin_run(begun, other[begun]);
+      fast.finish(begun);
+    }
+    slow.begin_run(number, own[number]);
+    std::vector<base::Extent> expected;
+    for (std::size_t call = number + 1; call <= begun; ++call)
+      if (!base::intersection(other[call], own[number]).empty()) expected.push_back(other[call]);
+    ASSERT_EQ(slow.find_later(number, own[number]), expected) << "call " << number;
+    slow.finish(number);
+  }
+}
+
+TEST(RunAhead, FindsTheOverlapsWithAllLaterCalls) {
+  struct alignas(64) Memory {
+    std::array<std::byte, 16384> bytes = {};
+  };
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    Memory memory;
+    std::atomic<RunAhead*> fast{nullptr};
+    Signal made, done;
+    comm::run_as_threads(kTwo, [&](const std::shared_ptr<comm::Comm>& comm) {
+      RunAhead own(memory.bytes.data(), *comm);
+      if (comm->rank() == 1) {
+        fast = &own;
+        made.send();
+        return done.wait();
+      }
+      made.wait();
+      expect_all_later_calls(own, *fast, seed);
+      done.send();
+    });
+  }
 }
 
 TEST(RunAhead, CallsOfAnotherShapeMeetAgain) {
@@ -270,6 +333,24 @@ TEST(RunAhead, AnErrorReachesTheOtherRanksAtTheNextMeeting) {
   expect_late_error(ENOSPC, fail, [](SharedFile& file) {
     for (int call = 0; call < 6; ++call) EXPECT_OK(write_at(file, 7000, 'c'));
     return write_at(file, 7000, 'c');  // the end of the series
+  });
+}
+
+TEST(RunAhead, OnSeveralNodesAllRanksGetAnErrorInTheCallItself) {
+  const Directory directory;
+  constexpr int kNodes[] = {0, 1};
+  OpenRequest request = fresh(directory / "nodes");
+  request.hints.romio_cb_write = hints::Choice::disable;  // each rank writes its own bytes
+  comm::run_as_threads(kNodes, [&](const std::shared_ptr<comm::Comm>& ranks) {
+    auto opened = SharedFile::open(ranks, request, failing_below_100(*ranks));
+    ASSERT_TRUE(opened.ok());
+    SharedFile& file = **opened;
+    begin_series(file, ranks->rank());
+    const base::Status told = write_at(file, ranks->rank() == 1 ? 0 : 5000, 'b');
+    ASSERT_FALSE(told.ok());
+    EXPECT_EQ(told.error().number, ENOSPC) << told.error().text();
+    EXPECT_EQ(told.error().rank, 1);
+    EXPECT_OK(file.close());
   });
 }
 
@@ -395,8 +476,16 @@ void play_calls(std::uint64_t seed) {
       };
       if (own.one_in(8)) std::this_thread::sleep_for(std::chrono::microseconds(own.upto(300)));
       const pattern::Access access = access_of(call, ranks.rank(), buffer);
+      const base::Extent run = call.extents[static_cast<std::size_t>(ranks.rank())];
+      const bool moves_run = own.one_in(2) && access.view.contiguous() && !run.empty();
+      const auto move = [&](const char* name) {
+        if (moves_run)
+          return file.move_run(call.direction, run, buffer.data(), With::together, name);
+        return call.direction == plan::Direction::read ? file.read(access, With::together, name)
+                                                       : file.write(access, With::together, name);
+      };
       if (call.direction == plan::Direction::read) {
-        const auto read = file.read(access, With::together, "read_all");
+        const auto read = move("read_all");
         ASSERT_TRUE(read.ok()) << read.error().text();
         for (std::uint64_t i = 0; i < *read; ++i)
           ASSERT_EQ(buffer[i], model[access.view.offset_of(access.position + i)])
@@ -404,7 +493,7 @@ void play_calls(std::uint64_t seed) {
         continue;
       }
       std::ranges::fill(buffer, value(ranks.rank()));
-      EXPECT_OK(file.write(access, With::together, "write_all"));
+      EXPECT_OK(move("write_all"));
       for (int rank = 0; rank < ranks.size(); ++rank) {
         std::vector<std::byte> other;
         const pattern::Access its = access_of(call, rank, other);

@@ -90,7 +90,11 @@ Anchor anchor() {
   return best;
 }
 
-void choose_clock() { detail::hardware_ticks = counter_is_invariant() && kernel_uses_counter(); }
+void choose_clock() {
+  const bool suits = counter_is_invariant() && kernel_uses_counter();
+  if (detail::hardware_ticks != suits)
+    detail::hardware_ticks = suits;  // another thread may read it
+}
 
 std::uint64_t tick_rate(const Anchor& begin) {
   if (!detail::hardware_ticks) return 1'000'000'000;

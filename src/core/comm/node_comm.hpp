@@ -35,8 +35,13 @@ class NodeComm : public Comm, protected AttendanceCheck::Mail {
   void fail(const base::Error& error) override { board_.fail(error); }
   bool has_failed() const override { return board_.has_failed(); }
   base::Status failure() override;
-  void announce(const char* call) override { board_.announce(call); }
-  void note_call(const char* call) override { board_.note_call(call); }
+  void announce(const char* call) override {
+    noted_ = call;
+    board_.announce(call);
+  }
+  void note_call(const char* call) override {
+    if (call != noted_) board_.note_call(noted_ = call);
+  }
   Attendance attendance() override { return attendance_.attendance(*this); }
   void keep_alive(std::uint64_t interval_ns) override;
   std::uint64_t last_keep_alive() const override { return board_.last_keep_alive(); }
@@ -87,6 +92,7 @@ class NodeComm : public Comm, protected AttendanceCheck::Mail {
   Topology topology_;
   Board board_;
   AttendanceCheck attendance_;
+  const char* noted_ = nullptr;  // the name of this rank's latest call on the board
 };
 
 }  // namespace pario::comm

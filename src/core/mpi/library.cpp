@@ -36,15 +36,16 @@ Word value_of(const PredefinedHandle& row, Flavour flavour) {
 
 }  // namespace
 
-const Library* Library::get() {
+std::atomic<const Library*> Library::known_{nullptr};
+
+const Library* Library::get_first() {
   static Library library;
-  static std::atomic<State> state{State::absent};
+  static State state = State::absent;
   static std::mutex mutex;
-  if (state.load(std::memory_order_acquire) == State::absent) {
-    const std::lock_guard lock(mutex);
-    if (state == State::absent) state.store(library.load(), std::memory_order_release);
-  }
-  return state == State::known ? &library : nullptr;
+  const std::lock_guard lock(mutex);
+  if (state == State::absent) state = library.load();
+  if (state == State::known) known_.store(&library, std::memory_order_release);
+  return known_.load(std::memory_order_relaxed);
 }
 
 Library::State Library::load() {

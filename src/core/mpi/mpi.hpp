@@ -10,6 +10,7 @@
 // handle_at() and set_handle_at().
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -52,7 +53,10 @@ class Library {
  public:
   /// Returns null while no MPI is loaded, and if it has none of the three interfaces (reported
   /// once).
-  static const Library* get();
+  static const Library* get() {
+    const Library* const known = known_.load(std::memory_order_acquire);
+    return known != nullptr ? known : get_first();
+  }
 
   Flavour flavour;
   Word comm_world, comm_self, datatype_null, byte, info_null;  ///< short for get_predefined(...)
@@ -93,11 +97,13 @@ class Library {
 
  private:
   enum class State : std::uint8_t { absent, known, strange };
+  static const Library* get_first();
   State load();
   bool find_flavour();
   void set_tables();
   bool has_mpich_interface() const;
 
+  static std::atomic<const Library*> known_;
   int constants_[static_cast<std::size_t>(Constant::count)];
   Word handles_[static_cast<std::size_t>(Handle::count)];
 };

@@ -82,6 +82,9 @@ bool same_runs(const Layout& a, const Layout& b) {
 Layout::Layout() = default;
 
 Layout Layout::block(std::uint64_t size) {
+  static const Layout& byte =
+      *new Layout(Inside::make(detail::make_block(1), 0, 0, 1));  // the default of every access
+  if (size == 1) return byte;
   return Inside::make(detail::make_block(size), 0, 0, static_cast<std::int64_t>(size));
 }
 

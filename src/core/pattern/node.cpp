@@ -45,7 +45,9 @@ Tree make_block(std::uint64_t size) {
   // Never destroyed: other threads may outlive main().
   static const auto* kept = [] {
     auto* blocks = new std::array<Tree, kLargestKept + 1>;
-    for (std::uint64_t i = 1; i <= kLargestKept; ++i) (*blocks)[i] = make_new_block(i);
+    // Without an owner, so that copies count no references.
+    for (std::uint64_t i = 1; i <= kLargestKept; ++i)
+      (*blocks)[i] = Tree(Tree(), (new Tree(make_new_block(i)))->get());
     return blocks;
   }();
   return size <= kLargestKept ? (*kept)[size] : make_new_block(size);

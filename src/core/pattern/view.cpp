@@ -41,9 +41,20 @@ Measure measure(const Layout& layout, std::uint64_t position, std::uint64_t byte
              : Measure{};
 }
 
+/// The summary of one run of bytes in the file and in memory.
+Summary summarise_run(std::uint64_t begin, std::uint64_t bytes) {
+  return {.span = base::Extent::at(begin, bytes),
+          .bytes = bytes,
+          .pieces = 1,
+          .granule = detail::granule_of(begin | bytes),
+          .memory_pieces = 1};
+}
+
 }  // namespace
 
 Summary summarise(const Access& access) {
+  if (access.bytes > 0 && access.view.contiguous() && access.memory.contiguous())
+    return summarise_run(access.view.displacement + access.position, access.bytes);
   Summary summary;
   const Measure file = measure(access.view.filetype, access.position, access.bytes);
   if (file.pieces == 0) return summary;

@@ -94,8 +94,7 @@ void request_threads(ForwardedCall& call) {
 
 /// True for calls that may send information to other processes.
 bool communicates(const Function& function) {
-  return function.role != Role::file && function.role != Role::quiet &&
-         std::string_view(function.category) != "wait";
+  return function.role != Role::quiet && std::string_view(function.category) != "wait";
 }
 
 /// Runs a call with pario's own MPI-IO, which replaces the MPI's functions of files and takes part
@@ -103,6 +102,7 @@ bool communicates(const Function& function) {
 Word run_with_own_io(ForwardedCall call) {
   if (void* const own = own_function(call.id, call.variant)) call.behind = own;
   const auto& function = call.function();
+  if (function.role == Role::file) return call.run();
   if (function.role == Role::init) {
     request_threads(call);
     const Word result = call.run();

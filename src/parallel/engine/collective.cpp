@@ -16,18 +16,6 @@ constexpr const char* kKeptCall = "delayed writes";
 /// by mistake at the same time.
 constexpr std::uint64_t kKeptCheck = 0x6d65726765640000;
 
-void count_call(Statistics& statistics, Direction direction,
-                const base::Result<std::uint64_t>& moved) {
-  const std::uint64_t bytes = moved ? *moved : 0;
-  if (direction == Direction::write) {
-    ++statistics.collective_writes;
-    statistics.bytes_written += bytes;
-  } else {
-    ++statistics.collective_reads;
-    statistics.bytes_read += bytes;
-  }
-}
-
 }  // namespace
 
 struct CollectiveAccess::Access {
@@ -47,23 +35,59 @@ Call CollectiveAccess::describe_call(Direction direction, const char* name,
   return call;
 }
 
-base::Result<std::uint64_t> CollectiveAccess::run(CollectiveCalls& calls, Direction direction,
-                                                  const pattern::Access& access, const char* name,
-                                                  const AccessPolicy& policy) {
+/// Carries out `work(Statistics&)`, a call of the program, and counts it.
+template <class Work>
+base::Result<std::uint64_t> CollectiveAccess::count_call(Direction direction, const char* name,
+                                                         const Work& work) {
   Statistics statistics;
-  Call call = describe_call(direction, name, policy);
-  const bool merges = KeptWrites::merges(direction, policy);
   Count moved = std::uint64_t{0};
   {
     const Timer timer(statistics.total_ns);
-    if (!merges) kept_.errors().put_error(flush_merged(calls));
-    call.summary = pattern::summarise(access);
-    Access current{calls, call, access, policy, statistics};
-    moved = calls.needs_no_meeting(call) ? run_without_meeting(current) : meet_and_execute(current);
+    moved = work(statistics);
   }
-  count_call(statistics, direction, moved);
+  statistics.count_call(direction, With::together, moved ? *moved : 0);
   context_.add(statistics);
   return moved ? moved : Count(context_.complete_error(moved.error(), name));
+}
+
+base::Result<std::uint64_t> CollectiveAccess::run(CollectiveCalls& calls, Direction direction,
+                                                  const pattern::Access& access, const char* name,
+                                                  const AccessPolicy& policy) {
+  return count_call(direction, name, [&](Statistics& statistics) {
+    if (!KeptWrites::merges(direction, policy)) kept_.errors().put_error(flush_merged(calls));
+    Call call = describe_call(direction, name, policy);
+    call.summary = pattern::summarise(access);
+    Access current{calls, call, access, policy, statistics};
+    return calls.needs_no_meeting(direction, call.compare_names) ? run_without_meeting(current)
+                                                                 : meet_and_execute(current);
+  });
+}
+
+base::Result<std::uint64_t> CollectiveAccess::move_run(CollectiveCalls& calls, Direction direction,
+                                                       base::Extent where, std::byte* memory,
+                                                       const char* name,
+                                                       const AccessPolicy& policy) {
+  const auto access = [&] {
+    return pattern::Access{.buffer = memory, .position = where.begin, .bytes = where.length()};
+  };
+  if (!calls.needs_no_meeting(direction, false) || !calls.run_ahead()->expects_run())
+    return run(calls, direction, access(), name, policy);
+  const exchange::Stopwatch watch;
+  RunAhead& ahead = *calls.run_ahead();
+  const std::uint64_t number = calls.begin_without_meeting(name);
+  ahead.begin_run(number, where);
+  if (direction == Direction::write && ahead.overlaps_others(number, where))
+    return count_call(direction, name, [&](Statistics& statistics) {
+      const pattern::Access run = access();
+      Call call = describe_call(direction, name, policy);
+      call.summary = pattern::summarise(run);
+      Access current{calls, call, run, policy, statistics};
+      return finish_without_meeting(current, number);
+    });
+  const Count moved = engine::move_run(context_, policy, direction, where, memory);
+  ahead.finish(number);
+  context_.count_run(direction, With::together, true, where, moved, watch.elapsed_ns());
+  return defer_outcome(calls, name, moved);
 }
 
 base::Result<std::uint64_t> CollectiveAccess::meet_and_execute(Access& access) {
@@ -76,7 +100,7 @@ base::Result<std::uint64_t> CollectiveAccess::meet_and_execute(Access& access) {
 /// A call of a series. If it differs on all ranks, they are all here, and meet.
 base::Result<std::uint64_t> CollectiveAccess::run_without_meeting(Access& access) {
   RunAhead& ahead = *access.calls.run_ahead();
-  const std::uint64_t number = access.calls.begin_without_meeting(access.call);
+  const std::uint64_t number = access.calls.begin_without_meeting(access.call.name);
   ahead.begin(number, access.call.summary);
   if (!ahead.is_usual()) {
     const Timer timer(access.statistics.transfer.wait_ns);
@@ -86,25 +110,32 @@ base::Result<std::uint64_t> CollectiveAccess::run_without_meeting(Access& access
     if (!all_differ) return fail_all(all_differ.error(), access.call.name);
     if (*all_differ) return meet_and_execute(access);
   }
+  return finish_without_meeting(access, number);
+}
+
+/// The rest of a call of a series that has begun in RunAhead.
+base::Result<std::uint64_t> CollectiveAccess::finish_without_meeting(Access& access,
+                                                                     std::uint64_t number) {
   ++access.statistics.direct;
   ++access.statistics.ran_ahead;
-  return defer_outcome(access, move_in_order(access, number));
+  return defer_outcome(access.calls, access.call.name, move_in_order(access, number));
 }
 
 /// Moves the bytes of a call that has begun in RunAhead, as if all earlier calls of all ranks had
 /// ended and no later one had begun.
 base::Result<std::uint64_t> CollectiveAccess::move_in_order(Access& access, std::uint64_t number) {
   RunAhead& ahead = *access.calls.run_ahead();
-  std::vector<base::Extent> later;
-  if (access.call.direction == Direction::write) {
+  const bool writes = access.call.direction == Direction::write;
+  const base::Extent span = writes ? access.call.summary.span : base::Extent{};
+  if (ahead.must_wait(number, span)) {
     comm::Watchdog watch = access.calls.watchdog(access.call);
-    auto found = ahead.order_write(number, access.call.summary.span, watch.patience());
-    if (!found) {
+    const base::Status waited = ahead.wait_for_earlier(number, span, watch.patience());
+    if (!waited) {
       ahead.finish(number);
-      return fail_all(found.error(), access.call.name);
+      return fail_all(waited.error(), access.call.name);
     }
-    later = std::move(*found);
   }
+  const std::vector<base::Extent> later = ahead.find_later(number, span);
   Count moved = later.empty() ? execute_directly(access)
                               : IndependentAccess(context_, access.policy, access.statistics)
                                     .write_around(access.access, access.call.summary, later);
@@ -124,8 +155,8 @@ void CollectiveAccess::refuse(CollectiveCalls& calls, Direction direction, const
                               const char* name, const AccessPolicy& policy) {
   if (!KeptWrites::merges(direction, policy)) kept_.errors().put_error(flush_merged(calls));
   Call call = describe_call(direction, name, policy);
-  if (calls.needs_no_meeting(call)) {
-    calls.run_ahead()->pass(calls.begin_without_meeting(call));
+  if (calls.needs_no_meeting(direction, call.compare_names)) {
+    calls.run_ahead()->pass(calls.begin_without_meeting(name));
     return calls.defer_error(context_.complete_error(error, name));
   }
   call.error = error;
@@ -168,7 +199,8 @@ base::Result<std::uint64_t> CollectiveAccess::execute(Access& access,
   ++(direct ? access.statistics.direct : access.statistics.through_windows);
   if (ahead != nullptr && ahead->in_series()) {
     ahead->begin(access.calls.number(), access.call.summary);
-    return defer_outcome(access, move_in_order(access, access.calls.number()));
+    return defer_outcome(access.calls, access.call.name,
+                         move_in_order(access, access.calls.number()));
   }
   Count mine =
       share_outcome(access, direct ? execute_directly(access) : execute_windows(access, plan));
@@ -209,10 +241,11 @@ base::Result<std::uint64_t> CollectiveAccess::share_outcome(Access& access, cons
 }
 
 /// Returns the outcome of this rank alone. The next meeting shares an error with the others.
-base::Result<std::uint64_t> CollectiveAccess::defer_outcome(Access& access, const Count& mine) {
+base::Result<std::uint64_t> CollectiveAccess::defer_outcome(CollectiveCalls& calls,
+                                                            const char* name, const Count& mine) {
   if (!mine) {
-    base::Error error = context_.complete_error(mine.error(), access.call.name);
-    access.calls.defer_error(error);
+    base::Error error = context_.complete_error(mine.error(), name);
+    calls.defer_error(error);
     return error;
   }
   const base::Status earlier = kept_.errors().take_error();

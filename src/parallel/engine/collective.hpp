@@ -26,6 +26,10 @@ class CollectiveAccess {
   base::Result<std::uint64_t> run(CollectiveCalls& calls, plan::Direction direction,
                                   const pattern::Access& access, const char* name,
                                   const AccessPolicy& policy);
+  /// run() of an access of one run of bytes, under a plain policy and without kept writes.
+  base::Result<std::uint64_t> move_run(CollectiveCalls& calls, plan::Direction direction,
+                                       base::Extent where, std::byte* memory, const char* name,
+                                       const AccessPolicy& policy);
   /// Takes part in run() of the other ranks with an error, which all ranks return.
   void refuse(CollectiveCalls& calls, plan::Direction direction, const base::Error& error,
               const char* name, const AccessPolicy& policy);
@@ -43,11 +47,14 @@ class CollectiveAccess {
   /// The arguments and the state of one access.
   struct Access;
 
+  template <class Work>
+  Count count_call(plan::Direction direction, const char* name, const Work& work);
   Count meet_and_execute(Access& access);
   Count run_without_meeting(Access& access);
+  Count finish_without_meeting(Access& access, std::uint64_t number);
   Count move_in_order(Access& access, std::uint64_t number);
   base::Error fail_all(const base::Error& error, const char* name);
-  Count defer_outcome(Access& access, const Count& mine);
+  Count defer_outcome(CollectiveCalls& calls, const char* name, const Count& mine);
   Summaries gather_summaries(CollectiveCalls& calls, const Call& call, Statistics& statistics);
   Count execute(Access& access, std::span<const pattern::Summary> ranks);
   Count execute_alone(Access& access);

@@ -58,32 +58,34 @@ base::Error CollectiveCalls::complete_error(base::Error error, const Call& call)
 void CollectiveCalls::miss(const Call& call) {
   const std::scoped_lock lock(missed_mutex_);
   missed_ = call;
+  has_missed_ = true;
 }
 
 std::optional<Call> CollectiveCalls::take_missed_call() {
+  if (!has_missed_) return std::nullopt;
   const std::scoped_lock lock(missed_mutex_);
+  has_missed_ = false;
   return std::exchange(missed_, std::nullopt);
 }
 
-bool CollectiveCalls::needs_no_meeting(const Call& call) {
+bool CollectiveCalls::needs_no_meeting(plan::Direction direction, bool compare_names) {
   make_up_for_missed_call();
-  return run_ahead_ && run_ahead_->continues(call.direction) && !call.compare_names &&
-         !comm_->has_failed();
+  return run_ahead_ && run_ahead_->continues(direction) && !compare_names && !comm_->has_failed();
 }
 
-std::uint64_t CollectiveCalls::begin_without_meeting(const Call& call) {
-  comm_->note_call(call.name);
+std::uint64_t CollectiveCalls::begin_without_meeting(const char* name) {
+  comm_->note_call(name);
   run_ahead_->skip_meeting();
   return ++sequence_;
 }
 
 /// The other ranks have not waited for this rank in a call of a series: it only has to be counted.
 void CollectiveCalls::make_up_for_missed_call() {
-  if (!run_ahead_ || !run_ahead_->in_series()) return;
+  if (!has_missed_ || !run_ahead_ || !run_ahead_->in_series()) return;
   std::optional<Call> missed = take_missed_call();
   if (!missed) return;
   if (!missed->moves_data || !run_ahead_->continues(missed->direction)) return miss(*missed);
-  run_ahead_->pass(begin_without_meeting(*missed));
+  run_ahead_->pass(begin_without_meeting(missed->name));
   defer_error(complete_error(*missed->error, *missed));
 }
 

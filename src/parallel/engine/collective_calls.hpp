@@ -1,6 +1,7 @@
 // The sequence of collective calls on one file: meetings of the ranks, and their exchange.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -50,9 +51,9 @@ class CollectiveCalls {
   /// Null: all calls meet.
   RunAhead* run_ahead() const { return run_ahead_.get(); }
   /// True if this call belongs to a series (see RunAhead): begin_without_meeting() replaces meet().
-  bool needs_no_meeting(const Call& call);
+  bool needs_no_meeting(plan::Direction direction, bool compare_names);
   /// Returns the number of the call.
-  std::uint64_t begin_without_meeting(const Call& call);
+  std::uint64_t begin_without_meeting(const char* name);
   std::uint64_t number() const { return sequence_; }  ///< of the latest call
   /// Keeps the error of this rank's part of a call, which the other ranks do not know. The next
   /// meeting shares it with them.
@@ -100,6 +101,7 @@ class CollectiveCalls {
   base::Status earlier_;                 // of another rank; this rank has not returned it
   std::mutex missed_mutex_;
   std::optional<Call> missed_;
+  std::atomic<bool> has_missed_{false};  // missed_ is set
 };
 
 }  // namespace pario::engine

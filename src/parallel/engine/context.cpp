@@ -18,6 +18,25 @@ Statistics& Statistics::operator+=(const Statistics& other) {
   return *this;
 }
 
+void Statistics::count_call(plan::Direction direction, With with, std::uint64_t bytes) {
+  const bool together = with == With::together;
+  if (direction == plan::Direction::write) {
+    ++(together ? collective_writes : independent_writes);
+    bytes_written += bytes;
+  } else {
+    ++(together ? collective_reads : independent_reads);
+    bytes_read += bytes;
+  }
+}
+
+void Statistics::count_transfer(plan::Direction direction, base::Extent where, std::uint64_t moved,
+                                std::uint64_t unit) {
+  if (direction == plan::Direction::write)
+    transfer.add_write(where, unit);
+  else
+    transfer.add_read(moved);
+}
+
 bool visible_at_once(const AccessPolicy& policy) {
   const layout::Traits& traits = layout::traits(policy.layout.kind);
   const bool merges = policy.hints.pario_merge_collectives > 0 && !policy.atomic;
@@ -57,6 +76,17 @@ void FileContext::set_policy(AccessPolicy policy) {
 void FileContext::add(const Statistics& more) {
   const std::scoped_lock lock(statistics_mutex_);
   statistics_ += more;
+}
+
+void FileContext::count_run(plan::Direction direction, With with, bool ahead, base::Extent where,
+                            const base::Result<std::uint64_t>& moved, std::uint64_t elapsed_ns) {
+  const std::scoped_lock lock(statistics_mutex_);
+  statistics_.total_ns += elapsed_ns;
+  statistics_.transfer.file_ns += elapsed_ns;
+  statistics_.count_call(direction, with, moved ? *moved : 0);
+  if (moved) statistics_.count_transfer(direction, where, *moved, policy_->layout.unit);
+  statistics_.direct += ahead ? 1 : 0;
+  statistics_.ran_ahead += ahead ? 1 : 0;
 }
 
 Statistics FileContext::statistics() const {

@@ -51,11 +51,17 @@ class FileContext {
   /// The hints in force, as MPI_File_get_info answers them.
   const hints::FileHints& hints() const { return hints_; }
   std::shared_ptr<const AccessPolicy> policy() const;
+  /// The policy for a call of the program: no other call replaces it meanwhile.
+  const AccessPolicy& policy_of_call() const { return *policy_; }
   /// Replaces the policy, and with it hints().
   void set_policy(AccessPolicy policy);
   void set_hints(const hints::FileHints& hints) { hints_ = hints; }
 
   void add(const Statistics& more);
+  /// Counts a call of the program that has moved one run of bytes, or has failed. `ahead`: without
+  /// a meeting.
+  void count_run(plan::Direction direction, With with, bool ahead, base::Extent where,
+                 const base::Result<std::uint64_t>& moved, std::uint64_t elapsed_ns);
   Statistics statistics() const;
   /// Notes the windows of a collective call, for the audit of hints.
   void note_windows(std::uint64_t bytes, std::uint64_t nodes);

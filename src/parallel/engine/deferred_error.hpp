@@ -19,9 +19,10 @@ class DeferredError {
     if (error_) error_ = status;
     exists_.store(true, std::memory_order_release);
   }
+  bool exists() const { return exists_.load(std::memory_order_acquire); }
   /// Returns and clears the error; success if there is none.
   base::Status take_error() {
-    if (!exists_.load(std::memory_order_acquire)) return {};
+    if (!exists()) return {};
     const std::scoped_lock lock(mutex_);
     exists_ = false;
     return std::exchange(error_, {});

@@ -70,6 +70,11 @@ struct Statistics {
   exchange::Counters transfer = {};
 
   Statistics& operator+=(const Statistics& other);
+  /// Counts a call of the program that has moved `bytes`.
+  void count_call(plan::Direction direction, With with, std::uint64_t bytes);
+  /// Counts a successful transfer; `unit`: bytes of a stripe or lock unit.
+  void count_transfer(plan::Direction direction, base::Extent where, std::uint64_t moved,
+                      std::uint64_t unit);
 };
 
 /// A non-blocking call in flight. Thread-safe.
@@ -185,6 +190,9 @@ class SharedFile {
   /// messages (static text). Returns the bytes moved; reads end at the end of the file.
   base::Result<std::uint64_t> write(const pattern::Access& access, With with, const char* call);
   base::Result<std::uint64_t> read(const pattern::Access& access, With with, const char* call);
+  /// Does the same for one run of bytes of the file and of memory, in fewer steps.
+  base::Result<std::uint64_t> move_run(plan::Direction direction, base::Extent where,
+                                       std::byte* memory, With with, const char* call);
   /// Collective: writes or reads the boxes of each rank (any number, in any order, also none).
   /// Written boxes of one rank must not overlap in the file (EINVAL on all ranks).
   base::Result<std::uint64_t> write_boxes(std::span<const Box> boxes);

@@ -62,6 +62,17 @@ base::Error describe_difference(const std::string& path, std::uint64_t offset) {
 
 }  // namespace
 
+base::Result<std::uint64_t> move_run(FileContext& context, const AccessPolicy& policy,
+                                     Direction direction, base::Extent where, std::byte* memory) {
+  if (direction == Direction::read)
+    return context.file().read(where.begin, {memory, where.length()});
+  const PlainPass pass(context, policy, direction, where);
+  if (!pass.status()) return pass.status().error();
+  const base::Status status = context.file().write(where.begin, {memory, where.length()});
+  if (!status) return status.error();
+  return where.length();
+}
+
 IndependentAccess::IndependentAccess(FileContext& context, const AccessPolicy& policy,
                                      Statistics& statistics)
     : context_(context),
@@ -134,10 +145,11 @@ bool IndependentAccess::may_sieve(Direction direction) {
 base::Result<std::uint64_t> IndependentAccess::move_one_run(Direction direction,
                                                             const pattern::Access& access,
                                                             base::Extent span) {
-  const PlainPass pass(context_, policy_, direction, span);
-  if (!pass.status()) return pass.status().error();
-  std::byte* memory = access.buffer + access.memory.true_lower();
-  return direction == Direction::write ? write_extent(span, memory) : read_extent(span, memory);
+  const Timer timer(counters_.file_ns);
+  const Count moved = engine::move_run(context_, policy_, direction, span,
+                                       access.buffer + access.memory.true_lower());
+  if (moved) statistics_.count_transfer(direction, span, *moved, policy_.layout.unit);
+  return moved;
 }
 
 base::Result<std::uint64_t> IndependentAccess::move_runs(Direction direction,

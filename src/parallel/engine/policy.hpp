@@ -18,10 +18,13 @@ struct AccessPolicy {
   bool may_keep_writes() const {
     return hints.pario_write_behind > 0 || hints.pario_merge_collectives > 0;
   }
+  /// True if a call that moves one run of bytes consists of that transfer, and of nothing else.
+  bool is_plain() const {
+    return !atomic && !may_keep_writes() && !hints.pario_verify && !hints.pario_check;
+  }
   /// True if ranks need not wait for each other in collective calls without exchange.
   bool may_run_ahead() const {
-    return hints.pario_run_ahead != hints::Choice::disable && !atomic && !may_keep_writes() &&
-           !hints.pario_verify && !hints.pario_check;
+    return hints.pario_run_ahead != hints::Choice::disable && is_plain();
   }
 };
 

@@ -60,9 +60,8 @@ void RunAhead::begin_series(plan::Direction direction, std::span<const pattern::
   left_ = (std::uint64_t{1} << doublings) - 1;
 }
 
-void RunAhead::publish(std::uint64_t number, const pattern::Summary& mine, bool differs) {
+void RunAhead::publish(std::uint64_t number, base::Extent extent, bool differs) {
   differs_ = differs;
-  const base::Extent extent = mine.bytes > 0 ? mine.span : base::Extent{};
   Entry& call = own_.calls[number % own_.calls.size()];
   call.begin.store(extent.begin, std::memory_order_relaxed);
   call.end.store(extent.end, std::memory_order_relaxed);
@@ -91,16 +90,51 @@ bool RunAhead::is_writing(const Line& line, std::uint64_t before, base::Extent e
   return line.begun.load() != begun || overlap(other, extent);
 }
 
-base::Result<std::vector<base::Extent>> RunAhead::order_write(
-    std::uint64_t number, base::Extent extent, const comm::Patience& patience) const {
+bool RunAhead::must_wait(std::uint64_t number, base::Extent extent) const {
+  return !extent.empty() && std::ranges::any_of(lines_, [&](const Line& line) {
+    return &line != &own_ && is_writing(line, number, extent);
+  });
+}
+
+base::Status RunAhead::wait_for_earlier(std::uint64_t number, base::Extent extent,
+                                        const comm::Patience& patience) const {
+  return poll_until([&] { return !must_wait(number, extent); }, patience);
+}
+
+const RunAhead::Seen& RunAhead::look_at(std::size_t rank, std::uint64_t number,
+                                        std::uint64_t begun) {
+  Seen& seen = seen_[rank];
+  if (seen.until <= number) seen = {.until = number};
+  for (; seen.until < begun; ++seen.until) {
+    const Entry& call = entry(lines_[rank], seen.until + 1);
+    const base::Extent extent = extent_of(lines_[rank], seen.until + 1);
+    if (call.differs.load(std::memory_order_relaxed) != 0 || extent.empty()) continue;
+    if (extent.begin < seen.hull.end) seen.ascending = false;
+    seen.hull = base::hull(seen.hull, extent);
+  }
+  return seen;
+}
+
+/// True if no call of a rank after `number`, until `begun`, overlaps `extent`; false also means
+/// "not known". Looks at few calls: those that have begun since this rank's last call.
+bool RunAhead::is_apart(std::size_t rank, std::uint64_t number, std::uint64_t begun,
+                        base::Extent extent) {
+  if (begun <= number) return true;
+  const Seen& seen = look_at(rank, number, begun);
+  if (!overlap(seen.hull, extent)) return true;
+  const base::Extent next = extent_of(lines_[rank], number + 1);
+  const bool is_exact = entry(lines_[rank], number + 1).differs.load() == 0 && !next.empty();
+  return seen.ascending && is_exact && next.begin >= extent.end;
+}
+
+std::vector<base::Extent> RunAhead::find_later(std::uint64_t number, base::Extent extent) {
   std::vector<base::Extent> later;
   if (extent.empty()) return later;
-  for (const Line& line : lines_) {
+  for (std::size_t rank = 0; rank < lines_.size(); ++rank) {
+    const Line& line = lines_[rank];
     if (&line == &own_) continue;
-    const auto is_free = [&] { return !is_writing(line, number, extent); };
-    if (!is_free())
-      if (const base::Status status = poll_until(is_free, patience); !status) return status.error();
     const std::uint64_t begun = line.begun.load();
+    if (is_apart(rank, number, begun, extent)) continue;
     for (std::uint64_t call = number + 1; call <= begun; ++call)
       if (entry(line, call).differs.load(std::memory_order_relaxed) == 0 &&
           overlap(extent_of(line, call), extent))

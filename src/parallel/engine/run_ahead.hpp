@@ -47,7 +47,8 @@ class RunAhead {
   /// `memory` and `comm`, whose ranks are all on one node, must outlive the object.
   RunAhead(std::byte* memory, comm::Comm& comm)
       : lines_(reinterpret_cast<Line*>(memory), static_cast<std::size_t>(comm.size())),
-        own_(lines_[static_cast<std::size_t>(comm.rank())]) {}
+        own_(lines_[static_cast<std::size_t>(comm.rank())]),
+        seen_(lines_.size()) {}
 
   /// After a meeting of a data access: begins a series if the meetings before allow it. `ranks`:
   /// all summaries. `direct`: nothing was exchanged, and the policy permits series.
@@ -69,8 +70,12 @@ class RunAhead {
 
   /// Begins this rank's call: one of a series, or that of the meeting before. Ends with finish().
   void begin(std::uint64_t number, const pattern::Summary& mine) {
-    publish(number, mine, shape_of(mine) != usual_);
+    publish(number, mine.bytes > 0 ? mine.span : base::Extent{}, shape_of(mine) != usual_);
   }
+  /// True if this rank moved one run of bytes in the calls that began the series.
+  bool expects_run() const { return usual_ == Shape::run; }
+  /// Begins such a call of the series.
+  void begin_run(std::uint64_t number, base::Extent run) { publish(number, run, false); }
   /// Makes a call of a series in which this rank moves nothing, because it cannot take part.
   void pass(std::uint64_t number) {
     publish(number, {}, false);
@@ -81,10 +86,18 @@ class RunAhead {
   /// Waits until all ranks have begun call `number`, which this rank has begun. True on all ranks
   /// if the accesses of all of them differ, and on none otherwise.
   base::Result<bool> all_differ(std::uint64_t number, const comm::Patience& patience) const;
-  /// Waits for overlapping writes of earlier calls. Returns the overlapping extents of later calls
-  /// that other ranks have published and have not to wait for this call.
-  base::Result<std::vector<base::Extent>> order_write(std::uint64_t number, base::Extent extent,
-                                                      const comm::Patience& patience) const;
+  /// True if a rank may be writing bytes of `extent` in a call before `number`.
+  bool must_wait(std::uint64_t number, base::Extent extent) const;
+  /// Waits until must_wait() is false.
+  base::Status wait_for_earlier(std::uint64_t number, base::Extent extent,
+                                const comm::Patience& patience) const;
+  /// Returns the overlapping extents of later calls that other ranks have published and have not to
+  /// wait for this call, which must not wait itself.
+  std::vector<base::Extent> find_later(std::uint64_t number, base::Extent extent);
+  /// True if another rank makes an overlapping call, earlier or later.
+  bool overlaps_others(std::uint64_t number, base::Extent extent) {
+    return must_wait(number, extent) || !find_later(number, extent).empty();
+  }
   void finish(std::uint64_t number) { own_.finished.store(number); }
 
  private:
@@ -97,6 +110,13 @@ class RunAhead {
     Number begun, finished;              ///< numbers of its latest calls
     std::array<Entry, kMost + 1> calls;  ///< by number
   };
+  /// The later calls of another rank that this rank has looked at, since it was in the latest call
+  /// of the other one or ahead.
+  struct Seen {
+    std::uint64_t until = 0;  ///< number of the latest of them
+    base::Extent hull = {};
+    bool ascending = true;  ///< each extent begins behind those before it
+  };
   enum class Shape : std::uint8_t { nothing, run, other };
 
   static Shape shape_of(const pattern::Summary& summary);
@@ -107,11 +127,14 @@ class RunAhead {
     const Entry& call = entry(line, number);
     return {call.begin.load(std::memory_order_relaxed), call.end.load(std::memory_order_relaxed)};
   }
-  void publish(std::uint64_t number, const pattern::Summary& mine, bool differs);
+  void publish(std::uint64_t number, base::Extent extent, bool differs);
+  const Seen& look_at(std::size_t rank, std::uint64_t number, std::uint64_t begun);
+  bool is_apart(std::size_t rank, std::uint64_t number, std::uint64_t begun, base::Extent extent);
   static bool is_writing(const Line& line, std::uint64_t before, base::Extent extent);
 
   std::span<Line> lines_;
   Line& own_;
+  std::vector<Seen> seen_;                     // by rank
   std::array<std::uint64_t, 2> streaks_ = {};  // by direction: successive meetings without exchange
   std::uint64_t left_ = 0;                     // calls of the series
   plan::Direction direction_ = plan::Direction::write;

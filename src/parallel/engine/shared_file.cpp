@@ -80,6 +80,11 @@ Count SharedFile::read(const pattern::Access& access, With with, const char* cal
   return state_->transfers.run(Direction::read, access, with, call);
 }
 
+Count SharedFile::move_run(Direction direction, base::Extent where, std::byte* memory, With with,
+                           const char* call) {
+  return state_->transfers.move_run(direction, where, memory, with, call);
+}
+
 Count SharedFile::write_boxes(std::span<const Box> boxes) {
   return move_boxes(*this, Direction::write, boxes);
 }

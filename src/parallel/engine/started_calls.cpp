@@ -38,6 +38,7 @@ std::shared_ptr<Operation> StartedCalls::start_independent(Task::Work work) {
 }
 
 std::shared_ptr<Operation> StartedCalls::start_collective(Task::Work work) {
+  may_run_ = true;
   auto task = std::make_shared<Task>(std::move(work));
   if (worker_comm_) {
     if (!worker_.submit(task)) task->run();
@@ -68,8 +69,10 @@ void StartedCalls::run_deferred() {
 }
 
 void StartedCalls::finish_collective() {
+  if (!may_run_) return;
   worker_.drain(context_.patience());
   run_deferred();
+  may_run_ = worker_.count_unfinished() > 0;
 }
 
 }  // namespace pario::engine

@@ -46,6 +46,8 @@ class StartedCalls {
   /// communicate.
   CollectiveCalls& worker_calls(CollectiveCalls& blocking, const char* call);
 
+  /// True if collective calls have been started and may not be finished.
+  bool may_run() const { return may_run_; }
   /// Waits until all collective calls are finished, to keep the order of the program.
   void finish_collective();
   void finish_independent() { in_flight_->drain(context_.patience()); }
@@ -57,6 +59,7 @@ class StartedCalls {
   std::shared_ptr<InFlightCount> in_flight_ = std::make_shared<InFlightCount>();
   std::shared_ptr<comm::Comm> worker_comm_;  // null: only the program's thread may communicate
   std::unique_ptr<CollectiveCalls> worker_calls_;
+  bool may_run_ = false;  // collective calls; used by the thread that starts and finishes them
   std::mutex deferred_mutex_;
   std::deque<std::shared_ptr<Task>> deferred_;
   Worker worker_;  // last: ends first

@@ -8,18 +8,6 @@ namespace {
 using exchange::Timer;
 using plan::Direction;
 
-void count_call(Statistics& statistics, Direction direction,
-                const base::Result<std::uint64_t>& moved) {
-  const std::uint64_t bytes = moved ? *moved : 0;
-  if (direction == Direction::write) {
-    ++statistics.independent_writes;
-    statistics.bytes_written += bytes;
-  } else {
-    ++statistics.independent_reads;
-    statistics.bytes_read += bytes;
-  }
-}
-
 }  // namespace
 
 bool Transfers::open(std::uint64_t memory, const char* call) {
@@ -30,10 +18,25 @@ bool Transfers::open(std::uint64_t memory, const char* call) {
 
 base::Result<std::uint64_t> Transfers::run(Direction direction, const pattern::Access& access,
                                            With with, const char* call) {
-  if (with == With::alone) return run_independent(direction, access, call, *context_.policy());
+  const AccessPolicy& policy = context_.policy_of_call();
+  if (with == With::alone) return run_independent(direction, access, call, policy);
   finish_started();
   kept_.flush();
-  return collective_.run(*calls_, direction, access, call, *context_.policy());
+  return collective_.run(*calls_, direction, access, call, policy);
+}
+
+base::Result<std::uint64_t> Transfers::move_run(Direction direction, base::Extent where,
+                                                std::byte* memory, With with, const char* call) {
+  const AccessPolicy& policy = context_.policy_of_call();
+  if (!policy.is_plain() || kept_.used() || kept_.errors().exists() || started_.may_run())
+    return run(direction, {.buffer = memory, .position = where.begin, .bytes = where.length()},
+               with, call);
+  if (with == With::together && context_.comm().size() > 1)
+    return collective_.move_run(*calls_, direction, where, memory, call, policy);
+  const exchange::Stopwatch watch;
+  Count moved = engine::move_run(context_, policy, direction, where, memory);
+  context_.count_run(direction, with, false, where, moved, watch.elapsed_ns());
+  return moved ? moved : Count(context_.complete_error(moved.error(), call));
 }
 
 base::Result<std::uint64_t> Transfers::run_independent(Direction direction,
@@ -46,7 +49,7 @@ base::Result<std::uint64_t> Transfers::run_independent(Direction direction,
     const Timer timer(statistics.total_ns);
     moved = run_in_order(direction, access, pattern::summarise(access), policy, statistics);
   }
-  count_call(statistics, direction, moved);
+  statistics.count_call(direction, With::alone, moved ? *moved : 0);
   context_.add(statistics);
   if (!moved) return context_.complete_error(moved.error(), call);
   const base::Status earlier = kept_.errors().take_error();

@@ -26,6 +26,8 @@ class Transfers {
 
   base::Result<std::uint64_t> run(plan::Direction direction, const pattern::Access& access,
                                   With with, const char* call);
+  base::Result<std::uint64_t> move_run(plan::Direction direction, base::Extent where,
+                                       std::byte* memory, With with, const char* call);
   std::shared_ptr<Operation> start(plan::Direction direction, const pattern::Access& access,
                                    With with, const char* call);
   void refuse(plan::Direction direction, const base::Error& error, const char* call);

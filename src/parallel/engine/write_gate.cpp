@@ -12,7 +12,7 @@ base::Status WriteGate::enter(Write write) {
 /// sees the other.
 base::Status WriteGate::enter_plain() {
   while (true) {
-    own_count().fetch_add(1);
+    own_count_.fetch_add(1);
     if (state_.modifying.load() == 0) return {};
     leave(Write::plain);
     const auto is_free = [this] { return state_.modifying.load() == 0; };
@@ -31,7 +31,7 @@ void WriteGate::leave(Write write) {
   if (write == Write::modify) {
     if (state_.modifying.fetch_sub(1) == 1) wake_waiting();
   } else {
-    own_count().fetch_sub(1);
+    own_count_.fetch_sub(1);
     if (state_.modifying.load() != 0) wake_waiting();
   }
 }

@@ -44,6 +44,7 @@ class WriteGate {
   WriteGate(std::byte* memory, comm::Comm& comm, const std::string& path)
       : state_(*reinterpret_cast<NodeState*>(memory)),
         plain_(reinterpret_cast<PlainWrites*>(memory) + 1),
+        own_count_(plain_[comm.local_rank()].count),
         comm_(comm),
         path_(path) {}
   NodeState& state() const { return state_; }
@@ -57,12 +58,12 @@ class WriteGate {
   base::Status enter_plain();
   base::Status enter_modify();
   base::Status wait(const std::function<bool()>& done);
-  std::atomic<std::uint32_t>& own_count() const { return plain_[comm_.local_rank()].count; }
   bool has_plain_writes() const;
   void wake_waiting();
 
   NodeState& state_;
   PlainWrites* plain_;
+  std::atomic<std::uint32_t>& own_count_;
   comm::Comm& comm_;
   const std::string& path_;
 };

@@ -1,5 +1,7 @@
 #include "parallel/mpiio/datatypes.hpp"
 
+#include <array>
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -232,6 +234,51 @@ Layout Builder::darray(const Contents& contents) const {
   return layout.with_extent(0, stride);
 }
 
+/// The layouts of predefined types, which exist as long as the MPI. Thread-safe. Types that find no
+/// place are looked up in the MPI each time. Never destroyed: destructors call MPI, too.
+class NamedLayouts {
+ public:
+  /// Null: not known yet.
+  const Layout* find(Word type) const {
+    for (std::size_t i = 0; i < kProbes; ++i) {
+      const Entry* const entry = place(type, i).load(std::memory_order_acquire);
+      if (entry == nullptr || entry->type == type) return entry ? &entry->layout : nullptr;
+    }
+    return nullptr;
+  }
+  void add(Word type, const Layout& layout) {
+    const auto* const entry = new Entry{type, layout};
+    for (std::size_t i = 0; i < kProbes; ++i) {
+      const Entry* found = nullptr;
+      if (place(type, i).compare_exchange_strong(found, entry)) return;
+      if (found->type == type) break;
+    }
+    delete entry;
+  }
+
+ private:
+  struct Entry {
+    Word type;
+    Layout layout;
+  };
+  using Place = std::atomic<const Entry*>;
+  static constexpr std::size_t kPlaces = 256, kProbes = 8;
+
+  static std::size_t index_of(Word type, std::size_t probe) {
+    constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
+    return ((type * kOdd >> 32) + probe) % kPlaces;
+  }
+  Place& place(Word type, std::size_t probe) { return places_[index_of(type, probe)]; }
+  const Place& place(Word type, std::size_t probe) const { return places_[index_of(type, probe)]; }
+
+  std::array<Place, kPlaces> places_ = {};
+};
+
+NamedLayouts& named_layouts() {
+  static NamedLayouts& instance = *new NamedLayouts;
+  return instance;
+}
+
 // ---- layouts kept as an attribute of their type, which frees them with the type
 
 int copy_kept(Word, int, Word, const Layout* kept, const Layout** copy, int* copied) {
@@ -263,6 +310,14 @@ const Layout* kept_layout(Word type) {
              : nullptr;
 }
 
+void keep_layout(Word type, const Layout& layout) {
+  if (combiner_of(type) == k(MPI_COMBINER_NAMED))
+    return named_layouts().add(lib().handle(type), layout);
+  if (is_named(type)) return;  // made by a program: its handle may be used again
+  auto* keep = new Layout(layout);
+  if (lib().type_set_attr(type, keyval(), keep) != 0) delete keep;
+}
+
 /// A communicator of this process alone that returns errors.
 Word quiet_communicator() {
   static Word comm = 0;
@@ -276,10 +331,15 @@ Word quiet_communicator() {
 
 }  // namespace
 
+const Layout* known_layout(Word type) {
+  const Layout* const named = named_layouts().find(lib().handle(type));
+  return named ? named : kept_layout(type);
+}
+
 /// True if a type is committed. MPI has no such function; packing no element succeeds only for a
 /// committed type. Without MPI_COMM_SELF the check is impossible.
 bool is_committed(Word type) {
-  if (is_named(type) || kept_layout(type) || !has_world()) return true;
+  if (known_layout(type) || is_named(type) || !has_world()) return true;
   std::byte nothing[8];
   int position = 0, error_class = 0;
   const int result =
@@ -289,12 +349,15 @@ bool is_committed(Word type) {
 }
 
 Layout layout_of(Word type) {
-  if (is_named(type)) return Builder(native()).build(type);
-  if (const Layout* kept = kept_layout(type)) return *kept;
+  if (const Layout* known = known_layout(type)) return *known;
   Layout layout = Builder(native()).build(type);
-  auto* keep = new Layout(layout);
-  if (lib().type_set_attr(type, keyval(), keep) != 0) delete keep;
+  keep_layout(type, layout);
   return layout;
+}
+
+std::optional<Layout> layout_if_committed(Word type) {
+  if (const Layout* known = known_layout(type)) return *known;
+  return is_committed(type) ? std::optional(layout_of(type)) : std::nullopt;
 }
 
 Layout layout_in_file(Word type, const Representation& representation) {

@@ -1,6 +1,7 @@
 // MPI datatypes as layouts of bytes, in memory and in the file.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/pattern/pattern.hpp"
@@ -35,6 +36,10 @@ bool is_committed(Word type);
 /// Returns the layout in memory of one instance of a valid, non-null datatype. The first call
 /// stores it as an attribute of the type; later calls are a lookup.
 pattern::Layout layout_of(Word type);
+/// The layout of a valid type if it was computed before; null otherwise.
+const pattern::Layout* known_layout(Word type);
+/// As layout_of(), by one lookup; nothing if the type is not committed.
+std::optional<pattern::Layout> layout_if_committed(Word type);
 /// Returns the layout in a file of a representation.
 pattern::Layout layout_in_file(Word type, const Representation& representation);
 /// Returns a type that lives as long as a view: predefined types as they are, others duplicated.

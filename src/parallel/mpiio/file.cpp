@@ -1,5 +1,7 @@
 #include "parallel/mpiio/file.hpp"
 
+#include <array>
+#include <atomic>
 #include <unordered_map>
 
 #include "parallel/mpiio/implementations.hpp"
@@ -20,6 +22,35 @@ Open& open_table() {
   return instance;
 }
 
+/// The handles of open files for look-ups without a lock; 0: free. A handle that found no place is
+/// in the table of open files only.
+class QuickHandles {
+ public:
+  bool has(Word handle) const { return place_of(handle, handle) != kNone; }
+  void add(Word handle) {
+    if (const std::size_t free = place_of(handle, 0); free != kNone) places_[free] = handle;
+  }
+  void remove(Word handle) {
+    if (const std::size_t found = place_of(handle, handle); found != kNone) places_[found] = 0;
+  }
+
+ private:
+  static constexpr std::size_t kPlaces = 64, kProbes = 4, kNone = kPlaces;
+
+  /// The first place for `handle` that contains `content`.
+  std::size_t place_of(Word handle, Word content) const {
+    for (std::size_t i = 0; i < kProbes; ++i) {
+      const std::size_t place = (handle / sizeof(File) + i) % kPlaces;
+      if (places_[place].load(std::memory_order_acquire) == content) return place;
+    }
+    return kNone;
+  }
+
+  std::array<std::atomic<Word>, kPlaces> places_ = {};
+};
+
+constinit QuickHandles quick_handles;  // changed with the lock of the table
+
 constexpr int kFirstIndex = 1024;  // larger than MPI_FILE_NULL (0, or 0x118 in the standard ABI)
 
 }  // namespace
@@ -33,17 +64,24 @@ std::shared_ptr<File> find(Word handle) {
   return found == all.by_handle.end() ? nullptr : found->second;
 }
 
+File* find_in_use(Word handle) {
+  if (handle != 0 && quick_handles.has(handle)) return reinterpret_cast<File*>(handle);
+  return find(handle).get();
+}
+
 Word add(std::shared_ptr<File> file) {
   auto& all = open_table();
   const std::lock_guard lock(all.mutex);
   const auto handle = reinterpret_cast<Word>(file.get());
   all.by_handle[handle] = std::move(file);
+  quick_handles.add(handle);
   return handle;
 }
 
 void erase(Word handle) {
   auto& all = open_table();
   const std::lock_guard lock(all.mutex);
+  quick_handles.remove(handle);
   all.by_handle.erase(handle);
   for (Word& entry : all.by_index) {
     if (entry == handle) entry = 0;

@@ -36,7 +36,7 @@ struct Mode {
   bool readable = false, writable = false, sequential = false, append = false;
 };
 
-struct File {
+struct File : std::enable_shared_from_this<File> {
   std::unique_ptr<engine::SharedFile> shared;
   std::string path;
   Mode mode;
@@ -54,6 +54,8 @@ struct File {
 
 /// Finds the file of a handle, which is its address. Null for MPI_FILE_NULL and unknown handles.
 std::shared_ptr<File> find(Word handle);
+/// The same without a lock and without sharing the file: no thread may close it during the call.
+File* find_in_use(Word handle);
 Word add(std::shared_ptr<File> file);
 void erase(Word handle);
 bool is_file_null(Word handle);

@@ -1,6 +1,7 @@
 // Reading and writing.
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "parallel/mpiio/external32.hpp"
@@ -62,6 +63,13 @@ bool is_missing(const std::byte* buffer, std::int64_t count, const pattern::Layo
   return buffer == nullptr && count > 0 && type.size() > 0 && type.true_lower() < kFirstPage;
 }
 
+/// Lets the individual pointer stop at the end of the file, after a read of `moved` bytes from
+/// `position` on: at the next whole elementary type.
+void stop_at_end(File& file, std::uint64_t position, std::uint64_t moved) {
+  const std::lock_guard lock(file.mutex);
+  file.position = position + base::round_up(moved, file.view.etype_size());
+}
+
 /// One data access, from its arguments to the call of the engine.
 class Transfer {
  public:
@@ -102,9 +110,9 @@ class Transfer {
 };
 
 Outcome Transfer::prepare() {
-  if (!is_committed(arguments_.type))
-    return refuse(k(MPI_ERR_TYPE), call_, "the datatype is not committed");
-  access_.memory = layout_of(arguments_.type);
+  std::optional<pattern::Layout> memory = layout_if_committed(arguments_.type);
+  if (!memory) return refuse(k(MPI_ERR_TYPE), call_, "the datatype is not committed");
+  access_.memory = std::move(*memory);
   access_.buffer = arguments_.buffer;
   if (is_missing(arguments_.buffer, arguments_.count, access_.memory))
     return refuse(k(MPI_ERR_BUFFER), call_, "the buffer is null");
@@ -172,11 +180,8 @@ base::Result<std::uint64_t> Transfer::run() {
   if (call_.kind.direction == Direction::write)
     return file_.shared->write(access_, with(), call_.name);
   auto moved = file_.shared->read(access_, with(), call_.name);
-  // At the end of the file the pointer stops there, at the next whole elementary type.
-  if (moved.ok() && call_.kind.pointer == Pointer::individual && *moved < access_.bytes) {
-    const std::lock_guard lock(file_.mutex);
-    file_.position = access_.position + base::round_up(*moved, access_.view.etype_size);
-  }
+  if (moved.ok() && call_.kind.pointer == Pointer::individual && *moved < access_.bytes)
+    stop_at_end(file_, access_.position, *moved);
   return moved;
 }
 
@@ -234,9 +239,9 @@ Outcome begin_split(const Call& call, File& file, Started started) {
   return {};
 }
 
-Outcome carry_out(const Call& call, const std::shared_ptr<File>& file, const Arguments& arguments) {
-  Transfer transfer(call, *file, arguments);
-  Outcome outcome = check_arguments(call, *file, arguments);
+Outcome carry_out(const Call& call, File& file, const Arguments& arguments) {
+  Transfer transfer(call, file, arguments);
+  Outcome outcome = check_arguments(call, file, arguments);
   if (outcome.ok()) outcome = transfer.prepare();
   if (!outcome.ok() && !call.kind.collective) return outcome;
   if (!outcome.ok()) transfer.set_failed(outcome);
@@ -250,19 +255,77 @@ Outcome carry_out(const Call& call, const std::shared_ptr<File>& file, const Arg
     case Completion::blocking:
       return run_blocking(call, transfer, arguments);
     case Completion::request:
-      return make_request(call, file, transfer.start(), arguments.last);
+      return make_request(call, file.shared_from_this(), transfer.start(), arguments.last);
     case Completion::split:
-      return begin_split(call, *file, transfer.start());
+      return begin_split(call, file, transfer.start());
   }
   return {};
+}
+
+/// True if the arguments and the file are right beyond doubt: carry_out() finds the errors.
+bool is_plain(const Call& call, const File& file, const Arguments& arguments) {
+  const bool may = call.kind.direction == Direction::read ? file.mode.readable : file.mode.writable;
+  return call.kind.completion == Completion::blocking && call.kind.pointer != Pointer::shared &&
+         may && !file.mode.sequential && arguments.buffer != nullptr && arguments.count > 0 &&
+         arguments.offset >= 0 && lib().handle(arguments.type) != h(MPI_DATATYPE_NULL);
+}
+
+/// Returns the bytes of an access of contiguous memory; 0: its memory is not contiguous, or not
+/// known to be.
+std::uint64_t contiguous_bytes(const Arguments& arguments) {
+  const pattern::Layout* const memory = known_layout(arguments.type);
+  std::uint64_t bytes = 0;
+  if (memory == nullptr || !memory->contiguous() ||
+      __builtin_mul_overflow(memory->size(), arguments.count, &bytes))
+    return 0;
+  return bytes;
+}
+
+/// Finds the run of the file that an access of `bytes` bytes moves in a view without holes, and
+/// moves the individual file pointer. Empty: the access has to be looked at more closely.
+base::Extent find_run(const Call& call, File& file, const Arguments& arguments,
+                      std::uint64_t bytes) {
+  const std::lock_guard lock(file.mutex);
+  const pattern::FileView& view = file.view.bytes;
+  if (bytes == 0 || !view.contiguous() || !file.view.representation->native() ||
+      view.etype_size == 0 || bytes % view.etype_size != 0)
+    return {};
+  const bool given = call.kind.pointer == Pointer::given;
+  std::uint64_t position = file.position, begin = 0, end = 0;
+  if (given && __builtin_mul_overflow(static_cast<std::uint64_t>(arguments.offset), view.etype_size,
+                                      &position))
+    return {};
+  if (__builtin_add_overflow(view.displacement, position, &begin) ||
+      __builtin_add_overflow(begin, bytes, &end) || end > INT64_MAX)
+    return {};
+  if (!given) file.position = position + bytes;
+  return {begin, end};
+}
+
+/// Carries out a blocking access of one run of bytes in the file and in memory, and returns its
+/// result. Nothing: the access is another one.
+std::optional<Word> carry_out_run(const Call& call, File& file, const Arguments& arguments) {
+  if (!is_plain(call, file, arguments)) return std::nullopt;
+  const base::Extent run = find_run(call, file, arguments, contiguous_bytes(arguments));
+  if (run.empty()) return std::nullopt;
+  const auto moved =
+      file.shared->move_run(call.kind.direction, run, arguments.buffer,
+                            call.kind.collective ? With::together : With::alone, call.name);
+  if (!moved.ok()) return raise(&file, outcome_of(moved.error()));
+  if (*moved < run.length() && call.kind.pointer == Pointer::individual)
+    stop_at_end(file, run.begin - file.view.bytes.displacement, *moved);
+  set_status(arguments.last, *moved);
+  return Word{0};
 }
 
 }  // namespace
 
 Word transfer(const Call& call) {
-  const auto file = find(call[0]);
+  File* const file = find_in_use(call[0]);
   if (!file) return raise(nullptr, bad_handle(call));
-  return raise(file.get(), carry_out(call, file, Arguments(call)));
+  const Arguments arguments(call);
+  const std::optional<Word> result = carry_out_run(call, *file, arguments);
+  return result ? *result : raise(file, carry_out(call, *file, arguments));
 }
 
 Word end_transfer(const Call& call) {
