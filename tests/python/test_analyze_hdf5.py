@@ -135,3 +135,25 @@ def test_time_of_h5py_between_calls_counts_up_to_a_limit(gap: float, each: float
     )
     (finding,) = analyze(made).findings
     assert finding.seconds == pytest.approx(calls * (each + 2e-5), rel=0.02)
+
+
+def test_independent_calls_of_pnetcdf_name_their_variables() -> None:
+    made = make_job(4, 100.0, mpi=True, has={"posix", "mpiio", "per_rank", "meta_split", "cpu"})
+    add_filesystem(made, "/scratch")
+    moved = {"writes": 10_000, "bytes_written": 10_000 * 8000}
+    add_record(made, range(4), "/scratch/s.nc", "mpiio", **moved, write_time=12.0)
+    inner = {"inner_writes": 10_000, "inner_write_time": 12.0}
+    add_record(made, range(4), "/scratch/s.nc:salt", "pnetcdf", **moved, write_time=12.5, **inner)
+    add_record(made, range(4), "/scratch/s.nc:all", "pnetcdf", writes=5, collective_writes=5)
+    finding = next(one for one in analyze(made).findings if one.rule == "missing-collectives")
+    (text,) = (fix.text for fix in finding.fixes if "ncmpi_put_vara_all" in fix.text)
+    assert "outside of ncmpi_begin_indep_data, for /scratch/s.nc:salt;" in text
+
+
+def test_the_chunk_cache_of_netcdf_is_set_by_netcdf() -> None:
+    made = job()
+    layer_jobs.read_chunks(made, MIB)
+    made.records["layer"][made.records["layer"] == LAYERS.index("hdf5")] = LAYERS.index("netcdf")
+    (finding,) = (one for one in analyze(made).findings if one.rule == "chunk-thrash")
+    assert any("nc_set_var_chunk_cache" in fix.text for fix in finding.fixes)
+    assert not any("h5py" in fix.text for fix in finding.fixes)

@@ -12,6 +12,7 @@ from pario.see.analyze.arrays import Floats, Ints, Mask, counts, ratio, sums, un
 from pario.see.analyze.cells import POSIX, READ, WRITE, find_rows
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import WAITING, Claim
+from pario.see.analyze.model import Fix
 from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import (
     Candidate,
@@ -25,7 +26,7 @@ from pario.see.analyze.rules.base import (
     sum_seconds,
 )
 from pario.see.analyze.waiting import COMMUNICATION
-from pario.see.tables.model import EVENT_KINDS
+from pario.see.tables.model import EVENT_KINDS, LAYERS
 
 SMALL_INDEPENDENT = 1 << 20
 MANY_CALLS = 50
@@ -114,6 +115,33 @@ def _missing_collectives(facts: Facts) -> Iterator[Candidate]:
             )
 
 
+PNETCDF = LAYERS.index("pnetcdf")
+
+
+def _pnetcdf_variables(facts: Facts, rows: Ints, writing: bool) -> list[str]:
+    """Return the variables of the files of rows whose PnetCDF calls are independent."""
+    word = "writes" if writing else "reads"
+    alone = facts.column(word) - facts.column(f"collective_{word}")
+    alone = alone - facts.column("nonblocking_calls")
+    found = facts.library & (facts.records["layer"] == PNETCDF) & (alone > 0)
+    paths = sorted({facts.path(int(file)) for file in facts.file[found]})
+    files = {facts.path(int(file)) for file in facts.file[rows]}
+    return [path for path in paths if any(path.startswith(f"{file}:") for file in files)]
+
+
+def _pnetcdf_fix(variables: list[str], writing: bool) -> tuple[Fix, ...]:
+    if not variables:
+        return ()
+    verb = "put" if writing else "get"
+    return (
+        code(
+            f"PnetCDF: ncmpi_{verb}_vara_all on all ranks, outside of ncmpi_begin_indep_data, for"
+            f" {', '.join(map(wording.name, variables[:3]))}; or ncmpi_i{verb}_vara for each part"
+            " and one ncmpi_wait_all."
+        ),
+    )
+
+
 def _independent(
     facts: Facts, subject: Scene, independent: Floats, pieces: Floats, writing: bool
 ) -> Candidate:
@@ -145,6 +173,7 @@ def _independent(
             ),
         ),
         fixes=(
+            *_pnetcdf_fix(_pnetcdf_variables(facts, rows, writing), writing),
             COLLECTIVE_FIX,
             setting(
                 "hint romio_cb_write=enable (romio_cb_read for reads), once the calls are"
