@@ -73,6 +73,25 @@ def test_a_name_that_many_processes_use_is_one_name_of_its_directory() -> None:
     assert "directory-storm" not in found(made)
 
 
+def test_lines_that_a_shell_appends_by_redirections_are_one_open_close_loop() -> None:
+    made = make_job(1, 2.0)
+    times = {"open_time": 0.2, "close_time": 0.1}
+    add_record(made, 0, "/scratch/log", opens=10_000, closes=20_000, **times)
+    lines = {"writes": 20_000, "bytes_written": 160_000, "write_time": 0.2, "buffer_mode": 1}
+    add_record(made, 0, "/scratch/log", layer="stdio", **lines)
+    (finding,) = analyze(made).findings
+    assert (finding.rule, finding.seconds) == ("open-close-loop", pytest.approx(0.5, rel=0.01))
+
+
+@pytest.mark.parametrize(("program", "found"), [("/usr/bin/sort", False), ("/home/u/a", True)])
+def test_stdio_calls_of_installed_programs_are_no_finding(program: str, found: bool) -> None:
+    made = make_job(1, 2.0)
+    made.programs = [program]
+    values = {"writes": 1_000_000, "bytes_written": 8_000_000, "write_time": 0.3}
+    add_record(made, 0, "/scratch/out", layer="stdio", **values)
+    assert bool(analyze(made).findings) == found
+
+
 def test_files_of_installed_software_are_no_storm() -> None:
     made = job()
     for number in range(400):

@@ -159,7 +159,7 @@ def describe(frame: Frame) -> str:
     if frame.file and frame.line:
         function = f" in {frame.function}" if frame.function not in ("", "<module>") else ""
         return f"{frame.file.rpartition('/')[2]}:{frame.line}{function}"
-    if libraries.is_installed_program(frame):
+    if libraries.is_installed_program(frame.module):
         return f"{module} {NO_LINES}"
     if frame.function:
         offset = f"+{frame.offset:#x}" if frame.offset >= 0 else ""

@@ -44,10 +44,10 @@ def is_user_code(frame: Frame) -> bool:
     )
 
 
-def is_installed_program(frame: Frame) -> bool:
-    """Tell whether a frame belongs to a program of the system, whose only names are those that it
-    exports: the nearest one, such as main, is not the function of the address."""
-    return bool(_PROGRAMS.match(frame.module))
+def is_installed_program(path: str) -> bool:
+    """Tell whether a file is a program of the system. Its only names are those that it exports: the
+    nearest one, such as main, is not the function of an address."""
+    return bool(_PROGRAMS.match(path))
 
 
 def is_package(frame: Frame) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze.arrays import Floats, Ints, Mask, sums
-from pario.see.analyze.cells import KINDS, LIBRARIES, READ, WRITE, find_rows
+from pario.see.analyze.cells import KINDS, LIBRARIES, READ, STDIO, WRITE, find_rows
 from pario.see.analyze.durations import find_open_seconds
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
@@ -89,6 +89,7 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
             *claim_all(facts, rows, kinds, needless),
             *claim_all(facts, library, kinds, needless[in_library]),
             *_claim_transfers(facts, rows, alone, in_library),
+            *_claim_streams(facts, rows[alone]),
             *_parsing(facts, rows, needless),
             *_claim_work(facts, rows, library, needless, in_library),
         ],
@@ -109,6 +110,16 @@ def _claim_transfers(facts: Facts, rows: Ints, alone: Mask, in_library: Mask) ->
         Claim(rows, WRITE, excess(facts, rows, True) * (alone | in_library)),
         Claim(rows, READ, excess(facts, rows, False) * in_library),
     ]
+
+
+def _claim_streams(facts: Facts, rows: Ints) -> list[Claim]:
+    """Return claims of the few writes of a stream whose descriptor is the one opened
+    again: shells redirect their output so."""
+    records = facts.records
+    streams = find_rows(records, records["process"][rows], records["file"][rows], STDIO)
+    streams = streams[streams >= 0]
+    streams = streams[records["opens"][streams] == 0]
+    return [Claim(streams, WRITE, excess(facts, streams, True))]
 
 
 def _claim_work(

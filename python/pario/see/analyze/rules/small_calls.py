@@ -12,6 +12,7 @@ from pario.see.analyze.cells import READ, WRITE
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim
+from pario.see.analyze.libraries import is_installed_program
 from pario.see.analyze.model import Fix
 from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import (
@@ -59,6 +60,15 @@ def _avoidable(facts: Facts, rows: Ints, writing: bool) -> Floats:
 def _are_copies(facts: Facts) -> Mask:
     """True for rows whose calls are mostly halves of copies within the kernel."""
     return np.asarray(facts.column("copies") > 0.5 * (facts.reads + facts.writes))
+
+
+def _belong_to_installed_programs(facts: Facts) -> Mask:
+    """True for rows of programs of the system, whose calls no user changes."""
+    job = facts.job
+    installed = np.array([is_installed_program(path) for path in job.programs] or [False])
+    process = facts.records["process"]
+    of_process = np.append(installed[job.processes["exe"]], False)
+    return np.asarray(of_process[process])
 
 
 def _small_copies(facts: Facts) -> Iterator[Candidate]:
@@ -212,6 +222,7 @@ def _per_value_stdio(facts: Facts) -> Iterator[Candidate]:
             & (calls >= MANY_VALUES)
             & ~formatted
             & (facts.column("buffer_mode") == 0)
+            & ~_belong_to_installed_programs(facts)
         )
         if mask.any():
             yield _candidate(
@@ -246,7 +257,7 @@ RULES = (
         ),
         threshold=(
             f"At least {MANY_VALUES:,} unformatted calls of at most {VALUE} bytes per process and"
-            " file."
+            " file; not of programs in /bin, /usr/bin or /usr/libexec, such as sort."
         ),
         estimate="As for small-writes.",
         advice="One fwrite or fread per array.",

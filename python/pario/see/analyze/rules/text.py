@@ -143,7 +143,8 @@ def _buffer(facts: Facts, subject: Scene) -> Candidate:
     return subject.candidate(
         title=(
             f"{wording.count(calls)} stdio calls through"
-            f" {'an ' + what + ' stream' if modes.any() else 'a ' + what}: {subject.place}"
+            f" {'an' if what[0] == 'u' else 'a'} {what}{' stream' * bool(modes.any())}:"
+            f" {subject.place}"
         ),
         cause=(
             "The stream hands every few bytes to the system; a buffer would collect thousands of"
