@@ -45,6 +45,26 @@ def total(point: Path, name: str) -> int:
     return sum(int(target[name]) for target in status(point)["targets"])
 
 
+# ---- metadata
+
+
+def test_requests_about_names_are_counted_and_delayed(labs: Labs) -> None:
+    point = labs(metadata=2_000_000)
+    (point / "dir").mkdir()
+    (point / "dir" / "file").write_bytes(b"x")
+    reset(point)
+    begin = time.monotonic()
+    (point / "dir" / "file").read_bytes()
+    took = time.monotonic() - begin
+    found = status(point)["metadata"]
+    assert found["opens"] == 1 and found["lookups"] >= 2
+    assert took >= 0.002 * sum(found.values())
+    reset(point)
+    assert not (point / "dir" / "missing").exists() and names(point / "dir") == ["file"]
+    found = status(point)["metadata"]
+    assert found["lists"] == 1 and found["opens"] == 0 and found["changes"] == 0
+
+
 # ---- files
 
 

@@ -49,6 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of each request (default 1ms)",
     )
     add(
+        "--metadata",
+        type=_duration,
+        default=0,
+        metavar="TIME",
+        help="of each request about names, such as an open (default 0)",
+    )
+    add(
         "--lock-handover",
         type=_duration,
         default=2_000_000,
@@ -154,6 +161,7 @@ def _up(arguments: argparse.Namespace) -> int:
         targets=arguments.targets,
         rate=arguments.rate,
         latency=arguments.latency,
+        metadata=arguments.metadata,
         lock_handover=arguments.lock_handover,
         link=arguments.link,
         in_flight=arguments.in_flight,
@@ -210,9 +218,13 @@ def _page(point: Path, told: dict[str, Any]) -> Iterator[str]:
         f"{words} {wording.seconds(told[name] / 1e9)}"
         for name, words in (("latency_ns", "latency"), ("lock_handover_ns", "hand-over"))
     ]
+    if told["metadata_ns"]:
+        times.append(f"metadata {wording.seconds(told['metadata_ns'] / 1e9)}")
     cache = ["pages are cached"] if told["cache"] else []
     clients = "processes" if told["client"] == "process" else "hosts"
     yield f"{point}: {told['kind']}, {', '.join([*limits, *times, *cache])}; clients are {clients}"
+    kinds = ", ".join(f"{name} {wording.count(n)}" for name, n in told["metadata"].items())
+    yield f"metadata requests: {kinds}"
     rows: list[tuple[str, dict[str, int]]] = [
         (str(number), row) for number, row in enumerate(told["targets"])
     ]

@@ -44,7 +44,8 @@ int do_setxattr(const char* path, const char* name, const char* value, std::size
     case AttributeKind::stripes:
       return set_stripes(lab(), place, caller(), std::as_bytes(std::span(value, size)));
     case AttributeKind::status:
-      return is_root(path) ? (lab().targets.reset_counts(), 0) : -EPERM;
+      return is_root(path) ? (lab().targets.reset_counts(), lab().metadata.reset_counts(), 0)
+                           : -EPERM;
     case AttributeKind::none:
       break;
   }

@@ -91,8 +91,8 @@ int do_release(const char*, fuse_file_info* info) {
 }  // namespace
 
 void add_data_operations(fuse_operations& all) {
-  all.create = do_create;
-  all.open = do_open;
+  all.create = counted<do_create, MetadataKind::open>;
+  all.open = counted<do_open, MetadataKind::open>;
   all.read = do_read;
   all.write = do_write;
   all.truncate = do_truncate;

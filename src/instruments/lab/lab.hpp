@@ -15,6 +15,7 @@
 
 #include "instruments/lab/clock.hpp"
 #include "instruments/lab/file.hpp"
+#include "instruments/lab/metadata.hpp"
 #include "instruments/lab/placement.hpp"
 #include "instruments/lab/store.hpp"
 #include "instruments/lab/targets.hpp"
@@ -30,6 +31,7 @@ Client client_of(ClientKind kind, pid_t thread);
 struct Settings {
   std::uint32_t targets = 8;
   Speed speed = {};
+  Duration metadata = 0;  ///< time of each request about names
   Personality personality = Personality::lustre;
   ClientKind client = ClientKind::network;
   bool cache = false;  ///< the kernel keeps pages of files that were read
@@ -41,11 +43,13 @@ struct Lab {
       : settings(chosen),
         store(std::move(opened)),
         targets(chosen.targets, chosen.speed),
+        metadata(chosen.metadata),
         files(store, targets) {}
 
   Settings settings;
   Store store;
   Targets targets;
+  Metadata metadata;
   Files files;
 };
 

@@ -33,6 +33,7 @@ bool set(Chosen& chosen, std::string_view key, std::uint64_t value) {
   if (key == "rate") return settings.speed.rate = static_cast<double>(value), true;
   if (key == "link") return settings.speed.link = static_cast<double>(value), true;
   if (key == "latency") return settings.speed.latency = value, true;
+  if (key == "metadata") return settings.metadata = value, true;
   if (key == "lock_handover") return settings.speed.lock_handover = value, true;
   if (key == "in_flight")
     return settings.speed.in_flight = static_cast<std::uint32_t>(value), value <= 1024;

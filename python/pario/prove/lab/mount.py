@@ -35,6 +35,7 @@ class Model:
     targets: int = 8
     rate: int = 50 << 20  # bytes per second and target; 0: no limit
     latency: int = 1_000_000  # nanoseconds
+    metadata: int = 0  # nanoseconds of each request about names
     lock_handover: int = 2_000_000
     link: int = 0  # bytes per second and client; 0: no limit
     in_flight: int = 8
