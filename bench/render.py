@@ -87,6 +87,10 @@ AREAS = (
          "seconds", "pario", ("terashuf", "shuf"), "two copies",
          "More data than memory. The limit is two copies of the data, which a shuffle in two"
          " passes needs."),
+    Area("mapped", "mapped", "Mapped files", ("place", "stripes", "library"), "seconds",
+         "map_ahead", ("as it is",), "dd",
+         "Files of 64 MiB in no cache, from targets of 50 MiB/s and 0.5 ms a request (lab) or a"
+         " CephFS. The limit is dd with one reader, which reading ahead may exceed."),
 )  # fmt: skip
 
 

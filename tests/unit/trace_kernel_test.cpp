@@ -60,6 +60,7 @@ TEST_F(Kernel, CountersAreThoseOfTheProgramWithoutTheTracersOwn) {
   EXPECT_NEAR(bytes_read(row), kSize, kText);
   EXPECT_EQ(bytes_written(row), kSize);
   EXPECT_GT(row.tracer_bytes_written, row.event_bytes / 2);
+  EXPECT_EQ(row.memory, static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * 4096);
 }
 
 TEST_F(Kernel, CountersOfAKilledProcessAreThoseOfItsLastAnchor) {

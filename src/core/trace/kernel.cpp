@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <charconv>
@@ -47,6 +48,13 @@ std::uint64_t count_processors() {
   for (long i = 0; i < size / static_cast<long>(sizeof *mask); ++i)
     count += static_cast<std::uint64_t>(__builtin_popcountll(mask[i]));
   return count;
+}
+
+/// Returns the bytes of the machine's memory.
+std::uint64_t find_memory() {
+  struct sysinfo facts{};
+  if (base::system_call(SYS_sysinfo, &facts) < 0) return 0;
+  return static_cast<std::uint64_t>(facts.totalram) * facts.mem_unit;
 }
 
 /// Stores an optional number (process.def).
@@ -96,6 +104,7 @@ std::string_view KernelCounters::read(const char* path) {
 
 void KernelCounters::begin(Process& row) {
   row.processors = count_processors();
+  row.memory = find_memory();
   read_usage(usage_at_start_);
   block_io_known_ = read("/proc/sys/kernel/task_delayacct").starts_with('1');
   run_queue_known_ = !read("/proc/self/schedstat").empty();

@@ -12,6 +12,7 @@ from pario.see.analyze.cells import KINDS, READ
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim, claim_all
+from pario.see.analyze.model import Fix
 from pario.see.analyze.reference import COPY_RATE
 from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import (
@@ -23,6 +24,7 @@ from pario.see.analyze.rules.base import (
     scene,
     sum_seconds,
 )
+from pario.see.analyze.rules.map_or_read import instead_of_reading, use_of
 from pario.see.analyze.rules.requests import find_asynchronous
 from pario.see.analyze.rules.small_calls import SMALL_CALL, excess
 
@@ -85,21 +87,27 @@ def _rereads(facts: Facts) -> Iterator[Candidate]:
                 "Read once before the loop and keep the data in memory; if it does not fit, order"
                 " the work by blocks and finish with each block."
             ),
-            code(
-                "For several processes on a node: MPI_Win_allocate_shared, or mmap of a file on"
-                " local disk."
-            ),
+            *_advise_mapping(facts, subject),
         ),
         claims=claim_all(facts, rows, (READ, SEEK, OPEN, CLOSE), needless),
         method="time of the reads, times the part of the bytes that had been read before",
     )
 
 
+def _advise_mapping(facts: Facts, subject: Scene) -> Iterator[Fix]:
+    """Yield the repairs by memory that the processes of a node share."""
+    posix = subject.rows[facts.posix[subject.rows]]
+    shared = instead_of_reading(use_of(facts, posix, subject.place, "bytes_read"))
+    yield code(shared or "For several processes on a node: MPI_Win_allocate_shared.")
+
+
 def _whole(facts: Facts, rows: Ints, *, worth: bool) -> dict[str, float]:
     """Return figures of a copy in memory: MiB of the largest file, and whether it is small enough
     and ``worth`` keeping."""
     size = float(np.maximum(facts.records["end_read"], facts.records["size_at_open"])[rows].max())
-    return {"mib": float(np.ceil(size / 2**20)), "small": float(worth and size <= MOST_KEPT)}
+    mapped = bool(facts.column("maps")[rows].any())  # mmap ends the use of the copy
+    small = worth and size <= MOST_KEPT and not mapped
+    return {"mib": float(np.ceil(size / 2**20)), "small": float(small)}
 
 
 def _below_mpiio(facts: Facts) -> Mask:
@@ -267,7 +275,7 @@ REREAD = Rule(
         "events: as the highest offset read), at least 1 MiB, calls of 512 B or more."
     ),
     estimate="Time of the reads times the share of bytes that had been read before.",
-    advice="Keep the bytes in memory.",
+    advice="Keep the bytes in memory, or map a file that stays in memory.",
     control="One pass over the file.",
     find=_rereads,
     repairs=(repairs.KEPT_WHOLE,),

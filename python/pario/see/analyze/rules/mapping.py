@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
-from pario.see.analyze.arrays import Floats, Ints, ratio, sums
+from pario.see.analyze.arrays import Ints, ratio, sums
 from pario.see.analyze.cells import KINDS
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim, claim_all
@@ -23,30 +23,31 @@ from pario.see.analyze.rules.base import (
     scene,
     sum_seconds,
 )
+from pario.see.analyze.rules.map_or_read import instead_of_mapping, use_of
 
 MAP = KINDS.index("map")
 MANY_FAULTS = 1000
 FAULT_SECONDS = 0.1e-3
 NETWORK_FAULT_SECONDS = 0.5e-3
+# If the time is known that nothing else explains, on network file systems:
+FEW_REQUESTS, REQUEST = 64, 128 << 10  # of a process; touched bytes of each
+MOST_SECONDS = 20e-3  # of a request: a process that took longer waited for something else
 MANY_MAPS = 1000
-_LIMIT = ", at most the process's time outside of its own code, traced calls and processor queues"
+_OUTSIDE = " outside of its own code, traced calls and processor queues"
 
 
 def _page_faults(facts: Facts) -> Iterator[Candidate]:
-    faults = facts.column("mapped_faults")
-    network = facts.network[facts.file] if len(facts.job.files) else facts.stored
-    own = facts.lane >= 0
-    many = sums(facts.lane[own], faults[own], facts.ranks)
-    mask = facts.posix & own & (faults > 0) & (many[np.maximum(facts.lane, 0)] >= MANY_FAULTS)
-    if not mask.any():
+    waits = _Waits(facts)
+    if not waits.many.any():
         return
-    subject = scene(facts, mask, faults)
-    seconds, limited = _fault_seconds(facts, subject.rows, faults[subject.rows])
+    subject = scene(facts, waits.many, waits.seconds)
     rows, count = subject.rows, subject.total("mapped_faults")
     touched = subject.total("bytes_resident")
-    over = " over the network" if network[rows].all() else ""
+    use = use_of(facts, rows, subject.place, "bytes_resident")
+    over = " over the network" if waits.network[rows].all() else ""
+    saved = np.maximum(waits.seconds - waits.needed, 0.0)[rows]
     yield subject.candidate(
-        title=f"{wording.count(count)} page faults on mapped files{over}: {subject.place}",
+        title=f"Page faults fetch {wording.size(touched)} of mapped files{over}: {subject.place}",
         cause=(
             "A mapped file is fetched page by page as it is touched; each fault waits for one small"
             " read, without deep read-ahead."
@@ -61,35 +62,53 @@ def _page_faults(facts: Facts) -> Iterator[Candidate]:
             ),
         ),
         fixes=(
-            code(
-                "Read the file with large read calls, or madvise(MADV_POPULATE_READ /"
-                " MADV_WILLNEED) right after mmap (safetensors, numpy: load without mmap_mode)."
-            ),
+            code(instead_of_mapping(use)),
+            code("Or madvise(MADV_POPULATE_READ / MADV_WILLNEED) right after mmap."),
             code("Or copy the file to memory or a local disk first, and map the copy."),
             command("cp", subject.paths[0], "/dev/shm/"),
         ),
-        claims=[Claim(facts.lane[rows], COMPUTE, seconds)],
-        method=(
-            f"page faults times {wording.seconds(FAULT_SECONDS)}, a small read of a local disk, or"
-            f" {wording.seconds(NETWORK_FAULT_SECONDS)}, a network round trip (assumed)"
-            f"{_LIMIT if limited else ''}; minus the"
-            " bytes at the rate of large reads"
-        ),
+        claims=[Claim(facts.lane[rows], COMPUTE, saved)],
+        method=waits.describe(rows),
     )
 
 
-def _fault_seconds(facts: Facts, rows: Ints, faults: Floats) -> tuple[Floats, bool]:
-    """Return the seconds per row that large reads would save, and True if the rest of the process's
-    time limits them."""
-    network = facts.network[facts.file[rows]]
-    assumed = faults * np.where(network, NETWORK_FAULT_SECONDS, FAULT_SECONDS)
-    lane = facts.lane[rows]
-    whole = sums(lane, assumed, facts.ranks)
-    most = np.nan_to_num(unexplained_seconds(facts), nan=np.inf)
-    limited = bool((most < whole).any())
-    took = assumed * np.minimum(ratio(most, whole, 1.0), 1.0)[lane]
-    needed = facts.column("bytes_resident")[rows] / facts.reference.row_rate(False)[rows]
-    return np.maximum(took - needed, 0.0), limited
+class _Waits:
+    """The seconds of page faults on mapped files, and those that reading them ahead needs, by row.
+
+    They are at most the time of the process that nothing else explains (``rest``). On network file
+    systems they are all of it, as far as the touched bytes can explain that: the kernel counts only
+    some faults as major ones, because a fault also waits for pages that an earlier one requested.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        own, lane = facts.posix & (facts.lane >= 0), np.maximum(facts.lane, 0)
+        faults = np.where(own, facts.column("mapped_faults"), 0.0)
+        touched = np.where(own, facts.column("bytes_resident"), 0.0)
+        self.network = facts.network[facts.file] if len(facts.job.files) else facts.stored
+        rest = unexplained_seconds(facts)[lane] if touched.any() else np.full(len(lane), np.nan)
+        self.measured = self.network & ~np.isnan(rest)
+        requests = np.where(self.measured, np.maximum(faults, touched / REQUEST), faults)
+        each = np.where(self.network, NETWORK_FAULT_SECONDS, FAULT_SECONDS)
+        most = requests * np.where(self.measured, MOST_SECONDS, each)
+        whole = sums(lane, most, facts.ranks)[lane]
+        self.seconds = most * np.minimum(ratio(np.nan_to_num(rest, nan=np.inf), whole, 1.0), 1.0)
+        # One reader's rate in this run is not that of many requests at the same time.
+        alone, many = facts.reference.row_rate(False), facts.reference.default[facts.file, 0]
+        self.needed = touched / np.where(self.measured, np.maximum(alone, many), alone)
+        of_lane = sums(lane, requests, facts.ranks)[lane]
+        enough = np.where(self.measured, FEW_REQUESTS, MANY_FAULTS)
+        self.many = (requests > 0) & (of_lane >= enough)
+
+    def describe(self, rows: Ints) -> str:
+        """Return the text on the estimate of rows."""
+        local, far = wording.seconds(FAULT_SECONDS), wording.seconds(NETWORK_FAULT_SECONDS)
+        less = "; minus the bytes at the rate of large reads"
+        if self.measured[rows].all():
+            return f"the process's time{_OUTSIDE}{less}"
+        return (
+            f"page faults times {local}, a small read of a local disk, or {far}, a network round"
+            f" trip (assumed), at most the process's time{_OUTSIDE}{less}"
+        )
 
 
 def _mapping_storms(facts: Facts) -> Iterator[Candidate]:
@@ -130,17 +149,22 @@ FAULTS = Rule(
     remedy="reading mapped files with large calls",
     sees="Files that are mapped and fetched page by page.",
     threshold=(
-        f"At least {MANY_FAULTS:,} major page faults of a process on mapped files. The tracer"
-        " divides the faults of a process among its mapped files by the growth of their"
-        " resident bytes."
+        f"At least {MANY_FAULTS:,} major page faults of a process on mapped files; on network file"
+        f" systems {wording.size(FEW_REQUESTS * REQUEST)} of touched bytes if the time of a process"
+        " is known. The tracer divides the faults of a process among its mapped files by the growth"
+        " of their resident bytes."
     ),
     estimate=(
-        f"Major faults times {wording.seconds(NETWORK_FAULT_SECONDS)} on a network file system,"
-        f" otherwise {wording.seconds(FAULT_SECONDS)} (assumed), at most the time of a process of"
-        " one thread outside of its own code, traced calls and processor queues, minus the bytes at"
-        " the reference rate."
+        f"Major faults times {wording.seconds(FAULT_SECONDS)} (assumed), at most the time of a"
+        " process of one thread outside of its own code, traced calls and processor queues. On"
+        f" network file systems all of that time, at most {wording.seconds(MOST_SECONDS)} per"
+        f" {REQUEST >> 10} KiB, or {wording.seconds(NETWORK_FAULT_SECONDS)} per major fault if that"
+        " time is not known. Minus the bytes at the reference rate."
     ),
-    advice="Large reads, MADV_POPULATE_READ, or a local copy.",
+    advice=(
+        "read() instead of mmap if the bytes are used once or do not stay in memory, pread() if few"
+        " are needed; MADV_POPULATE_READ, or a local copy."
+    ),
     control="The same file read with large calls.",
     find=_page_faults,
     repairs=(repairs.MAPPED_AHEAD,),
