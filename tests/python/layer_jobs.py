@@ -221,6 +221,22 @@ def write_elements(made: Job, calls: int, seconds: float, layer: str = "hdf5") -
     made.datasets.append(Dataset(file=file_row(made, data), element=8, shape=(10_000,)))
 
 
+def import_modules(made: Job, processes: int) -> None:
+    """Imports of 200 modules by each process."""
+    for number in range(200):
+        counts = {"opens": 1, "stats": 4, "reads": 2, "bytes_read": 2000, "end_read": 2000}
+        times = {"open_time": 0.02, "stat_time": 0.02, "read_time": 0.01}
+        path = f"/scratch/env/lib/python3.12/site-packages/package/m{number}.py"
+        add_record(made, range(processes), path, **counts, **times)
+
+
+#: The case of repeated imports: the same, the number of ranks, and the kind of file system.
+IMPORTS: tuple[
+    Callable[[Job], None], Callable[[Job], None], tuple[float, float], int, str
+] = (
+    lambda made: import_modules(made, 8), lambda made: import_modules(made, 2), (7, 9), 8, "lustre"
+)  # fmt: skip
+
 #: Of some rules: a job on which it fires, its control, and the seconds that it may claim.
 CASES: dict[str, tuple[Callable[[Job], None], Callable[[Job], None], tuple[float, float]]] = {
     "small-copies": (lambda made: copy(made, 100_000), lambda made: copy(made, 40), (9, 10)),

@@ -441,6 +441,7 @@ def loading(made: Job, workers: int) -> None:
 
 
 CASES = {
+    "repeated-imports": Case(*layers.IMPORTS),
     "loader-without-workers": Case(lambda j: loading(j, 0), lambda j: loading(j, 4), (40, 40)),
     "small-writes": small("write"),
     "small-reads": small("read"),

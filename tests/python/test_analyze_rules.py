@@ -77,6 +77,7 @@ SETTINGS = {
     "re-read": ["streams.whole"],
     "all-ranks-read-one-file": ["streams.read_once"],
     "mmap-network": ["streams.map_ahead"],
+    "repeated-imports": ["run.cached_trees"],
 }
 
 

@@ -27,9 +27,14 @@ def variables(file: SettingsFile, environment: Mapping[str, str]) -> dict[str, s
     return made
 
 
+def is_true(flag: str) -> bool:
+    """Tell whether the library takes the value of a flag for true."""
+    return flag.lower() in _YES
+
+
 def uses_own_mpiio(environment: Mapping[str, str]) -> bool:
     """Tell whether the variables turn pario's MPI-IO on."""
-    return environment.get("PARIO_MPIIO", "").lower() in _YES
+    return is_true(environment.get("PARIO_MPIIO", ""))
 
 
 def sets_mpiio(file: SettingsFile) -> bool:

@@ -1,5 +1,7 @@
 #include "core/trace/facts.hpp"
 
+#include <atomic>
+
 #include "core/layout/layout.hpp"
 #include "core/trace/state.hpp"
 
@@ -25,9 +27,17 @@ Layout read_layout(const Target& target, const char* name) {
   return {};
 }
 
+constinit std::atomic<StatusReader> status_reader{nullptr};
+
+int read_known_status(const Target& target, struct stat& status) {
+  const StatusReader read = status_reader.load(std::memory_order_acquire);
+  return target.descriptor >= 0 || read == nullptr ? -1 : read(target.path, status);
+}
+
 FileFacts ask(const Target& target) {
   struct stat status{};
-  if (target.status(status) != 0) return {};
+  const int known = read_known_status(target, status);
+  if (known > 0 || (known < 0 && target.status(status) != 0)) return {};
   FileFacts facts;
   facts.kind = status.st_mode & S_IFMT;
   facts.device = status.st_dev;
@@ -38,7 +48,8 @@ FileFacts ask(const Target& target) {
   const FileSystem* system = state.filesystems.get(target, status.st_dev);
   if (system == nullptr) return facts;
   facts.filesystem = system->id;
-  if (S_ISREG(status.st_mode)) facts.layout = read_layout(target, system->layout_attribute);
+  if (known < 0 && S_ISREG(status.st_mode))
+    facts.layout = read_layout(target, system->layout_attribute);
   const layout::Striping striping = layout::read_striping({facts.layout.data, facts.layout.size});
   if (striping.unit != 0) facts.block_size = striping.unit;
   return facts;
@@ -52,6 +63,10 @@ void add_hex(base::TextBuffer& out, std::span<const std::byte> data) {
 }
 
 }  // namespace
+
+void set_status_reader(StatusReader reader) {
+  status_reader.store(reader, std::memory_order_release);
+}
 
 FileFacts facts_of(int descriptor) { return ask({descriptor, nullptr}); }
 

@@ -386,8 +386,8 @@ bool is_active() { return !specifications().empty(); }
 
 void* treatment_of(Symbol symbol) {
   switch (symbol) {
-#define PARIO_CALL(name, handles, buffering, striping, staging, ...) \
-  case Symbol::name:                                                 \
+#define PARIO_CALL(name, handles, buffering, striping, staging, caching, ...) \
+  case Symbol::name:                                                          \
     return chain::function_of<striping<Symbol::name, __VA_ARGS__>>();
 #include "layers/chain/treatments.def"
 #undef PARIO_CALL

@@ -1,5 +1,6 @@
 // The layers below the wrappers, from the top.
 #include "layers/buffering/buffering.hpp"
+#include "layers/caching/caching.hpp"
 #include "layers/chain/chain.hpp"
 #include "layers/handles/handles.hpp"
 #include "layers/staging/staging.hpp"

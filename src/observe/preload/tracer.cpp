@@ -8,8 +8,10 @@
 #include <array>
 
 #include "core/base/base.hpp"
+#include "core/trace/facts.hpp"
 #include "core/trace/trace.hpp"
 #include "layers/buffering/buffering.hpp"
+#include "layers/caching/caching.hpp"
 #include "layers/chain/chain.hpp"
 #include "layers/handles/handles.hpp"
 #include "observe/hdf5/hdf5.hpp"
@@ -60,6 +62,7 @@ State begin() {
   if (!settings::errors().empty()) trace::message(settings::errors());
   if (!wanted) return State::off;
   chain::set_record_finder(record_for_layers);
+  if (caching::is_active()) trace::set_status_reader(caching::read_status);
   owner.store(base::system_call(SYS_getpid), std::memory_order_relaxed);
   return trace::on() ? State::on : State::off;
 }

@@ -43,7 +43,7 @@ BUSY = 4.0
 #: The most findings whose remedies are tried alone.
 MOST = 4
 #: Settings whose calls a replay leaves out.
-_NOT_PLAYED = {("streams", "map_ahead")}
+_NOT_PLAYED = {("streams", "map_ahead"), ("run", "cached_trees"), ("run", "loader_ahead")}
 
 MPIIO, TOGETHER = "pario's MPI-IO", "collective calls on pario's MPI-IO"
 

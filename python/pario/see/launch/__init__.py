@@ -16,7 +16,7 @@ from pathlib import Path
 from pario import outputs
 from pario.errors import ParioError
 from pario.launchers import seat_of
-from pario.see.launch import directory, leftovers, program, standard_input
+from pario.see.launch import directory, leftovers, node_cache, program, standard_input
 from pario.see.launch.environment import Settings, check, recorded_words, traced_environment
 from pario.see.launch.keeper import keeping
 from pario.see.launch.limited import Limit, run_limited
@@ -64,8 +64,9 @@ def launch(command: Sequence[str], settings: Settings, limit: Limit | None = Non
     start = time.time()
     with (
         staging(settings.stages) as staged,
+        node_cache.sharing(place.path, settings, os.environ) as shared,
         keeping(
-            traced_environment({**os.environ, **staged}, place.path, settings, executable)
+            traced_environment({**os.environ, **staged, **shared}, place.path, settings, executable)
         ) as environment,
     ):
         if limit is None:

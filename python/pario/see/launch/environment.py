@@ -16,6 +16,7 @@ from pario.settings.environment import uses_own_mpiio, variables
 from pario.settings.file import SettingsFile
 
 LIBRARY = "libpario.so"
+_AUDIT = "libpario-audit.so"
 _ARGUMENTS = "PARIO_TRACE_ARGUMENTS"
 _NO = ("0", "no", "off", "false")  # false flags of the library
 _PNETCDF_HINTS = "PNETCDF_HINTS"
@@ -85,16 +86,26 @@ def check(environment: Mapping[str, str], settings: Settings) -> None:
 
 
 def library() -> Path:
-    """Return the path of the library for LD_PRELOAD; it is installed beside the extension module.
-    Raises ParioError if it is missing."""
+    """Return the path of the library for LD_PRELOAD. Raises ParioError if it is missing."""
+    return _find_installed(LIBRARY)
+
+
+def audit_library() -> Path:
+    """Return the path of the library for LD_AUDIT, which names the copies of shared libraries to
+    the dynamic linker. Raises ParioError if it is missing."""
+    return _find_installed(_AUDIT)
+
+
+def _find_installed(name: str) -> Path:
+    """Return the path of a library, which is installed beside the extension module."""
     override = importlib.util.find_spec("pario._native")
     candidates = [Path(override.origin).parent] if override and override.origin else []
     candidates.append(Path(__file__).parents[2])
     for folder in candidates:
-        if (folder / LIBRARY).exists():
-            return folder / LIBRARY
+        if (folder / name).exists():
+            return folder / name
     raise ParioError(
-        f"{LIBRARY} is not installed beside the Python package; looked in"
+        f"{name} is not installed beside the Python package; looked in"
         f" {', '.join(map(str, candidates))}"
     )
 
@@ -129,7 +140,7 @@ def traced_environment(
     handed_on = [
         name
         for name in traced
-        if name in ("LD_PRELOAD", _PNETCDF_HINTS) or name.startswith("PARIO_")
+        if name in ("LD_PRELOAD", "LD_AUDIT", _PNETCDF_HINTS) or name.startswith("PARIO_")
     ]
     name = _open_mpi_list(environment, executable)
     traced[name] = ";".join(

@@ -9,6 +9,8 @@ import os
 import struct
 from pathlib import Path
 
+from pario.see.launch import node_cache
+
 _FOLDER = Path("/dev/shm")
 _USES = ("once", "mapped")
 _LOCK = struct.Struct("hh4xqqi4x")  # struct flock
@@ -20,6 +22,7 @@ def remove_unused_memory() -> None:
         for path in _FOLDER.glob(f"pario-{os.geteuid()}-{use}-*"):
             with contextlib.suppress(OSError):
                 _remove_unused(path)
+    node_cache.remove_unused()
 
 
 def _remove_unused(path: Path) -> None:

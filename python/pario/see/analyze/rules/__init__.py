@@ -7,6 +7,7 @@ from pario.see.analyze.rules import (
     directories,
     hdf5,
     hints,
+    imports,
     library,
     loading,
     locks,
@@ -27,6 +28,7 @@ from pario.see.analyze.rules.base import Rule
 RULES: tuple[Rule, ...] = (
     targets.SLOW,
     loading.NO_WORKERS,
+    imports.IMPORTS,
     hdf5.CHUNK_THRASH,
     hdf5.CALLS,
     hdf5.VARIABLE_CALLS,

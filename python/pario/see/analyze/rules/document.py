@@ -148,7 +148,7 @@ def _repair(repair: Repair) -> str:
     conditions = [
         f"calls are {layers}" if layers else "",
         writers.get(repair.writers, ""),
-        f"the files are {repair.needs}" if repair.needs else "",
+        f"the files are {repair.needs.replace('_', ' ')}" if repair.needs else "",
         "the files have no buffers of pario yet" if repair.buffers else "",
     ]
     condition = " and ".join(filter(None, conditions))

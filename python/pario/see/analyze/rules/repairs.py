@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pario.see.analyze.model import Evidence, FileSetting, Fix
-from pario.settings.environment import uses_own_mpiio
+from pario.settings.environment import is_true
 from pario.settings.explain import explain
-from pario.settings.keys import risky_keys
+from pario.settings.keys import Key, names, risky_keys
 
 ANY_NUMBER = 1 << 30
 
-#: table, key, value. A value in braces is a figure of the finding's evidence.
+#: table, key, value. A value in braces is a figure of the finding's evidence, or {trees}: its
+#: directories.
 Wanted = tuple[str, str, str]
 
 
@@ -117,6 +118,18 @@ MAPPED_AHEAD = Repair(
     "posix",
     writers=0,
 )
+CACHED_TREES = Repair(
+    (("run", "cached_trees", "{trees}"),),
+    "one process per node asks for names and reads files of software, for all processes",
+    writers=0,
+)
+LOADER_AHEAD = Repair(
+    (("run", "loader_ahead", "yes"),),
+    "the files of a DataLoader are copied to memory before its workers open them",
+    "posix",
+    needs="slow_to_open",
+    writers=0,
+)
 KEPT_HANDLES = Repair(
     (("streams", "handles", "yes"),),
     "a closed file stays open for a while: opening it again is cheap",
@@ -148,8 +161,7 @@ def settings_for(
     (``environment``) did not have already. ``buffered``: the files with pario's buffers."""
     files, figures = subject.files, _figures(subject)
     had = {(row.table, row.key) for row in explain(files[0], None, environment)} if files else set()
-    if uses_own_mpiio(environment):
-        had.add(("run", "mpiio"))
+    had |= {("run", key.name) for key in names("run").values() if _is_set(key, environment)}
     has_buffers = are_buffered(subject, buffered)
     fitting = [
         repair
@@ -157,11 +169,18 @@ def settings_for(
         if subject.writers <= repair.writers and not (repair.buffers and has_buffers)
     ]
     return tuple(
-        FileSetting(table, key, value.format(**figures), repair.risky, repair.effect)
+        FileSetting(
+            table, key, value.format(**figures, trees=":".join(files)), repair.risky, repair.effect
+        )
         for repair in fitting
         for table, key, value in repair.wanted
         if (table, key) not in had
     )
+
+
+def _is_set(key: Key, environment: Mapping[str, str]) -> bool:
+    value = environment.get(key.carried, "")
+    return is_true(value) if key.kind == "flag" else value != ""
 
 
 def are_buffered(subject: Subject, buffered: Collection[str]) -> bool:

@@ -15,6 +15,7 @@ from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim, claim_all
 from pario.see.analyze.model import Fix
+from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import (
     Candidate,
     Rule,
@@ -29,6 +30,7 @@ from pario.see.analyze.rules.metadata import MANY_OPENS
 
 MANY_FILES = 200
 SMALL_FILE = 1 << 20
+SLOW_FILE = 0.2e-3  # seconds, for opening, reading and closing
 #: Files of installed programs and libraries, whose number the user does not choose.
 _INSTALLED = re.compile(
     r"^/(usr|lib|lib32|lib64|etc|opt|bin|sbin)/|/site-packages/|\.(py|pyc|pth|so[.\d]*)$"
@@ -120,12 +122,19 @@ def _small_files(facts: Facts, mask: Mask, directory: Ints) -> Candidate:
                 " stat and similar calls",
                 files=count,
                 bytes=moved,
+                slow_to_open=float(_may_read_ahead(facts, took / max(count, 1))),
             ),
         ),
         fixes=tuple(_fixes(facts, subject, packed)),
         claims=claims,
         method=f"all time on these files minus {wording.size(moved)} at the rate of large calls",
     )
+
+
+def _may_read_ahead(facts: Facts, seconds: float) -> bool:
+    """True if a DataLoader of PyTorch reads files that take long to open: from memory it is no
+    slower where they do not."""
+    return seconds >= SLOW_FILE and any(use.kind == "DataLoader" for use in facts.job.loaders)
 
 
 def _fixes(facts: Facts, subject: Scene, directory: str) -> Iterator[Fix]:
@@ -166,5 +175,6 @@ SMALL_FILES = Rule(
     advice="One container file with an index (HDF5, tar, SQLite); pario records pack for training.",
     control="The same records in one file.",
     find=_small_file_storms,
+    repairs=(repairs.LOADER_AHEAD,),
     why_not="the program's purpose is to create or read these files, with their names",
 )

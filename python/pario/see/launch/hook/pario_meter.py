@@ -167,6 +167,8 @@ def _watch_torch(module: Any) -> None:
         return clock.next(original, self, first=getattr(self, "_num_yielded", 1) == 0)
 
     module._BaseDataLoaderIter.__next__ = __next__
+    if "pario_ahead" in sys.modules:
+        sys.modules["pario_ahead"].watch(module)
 
 
 def _meter_of_torch(iterator: Any) -> Meter | None:
@@ -250,5 +252,7 @@ def _change(loader: Any, watch: Callable[[Any], None]) -> None:
 
 def start() -> None:
     """Watch imports if the process writes a log."""
+    if os.environ.get("PARIO_LOADER_AHEAD", "").lower() in ("1", "yes", "on", "true"):
+        __import__("pario_ahead")  # now, because its directory will leave the path
     if os.environ.get("PARIO_TRACE_DIR"):
         sys.meta_path.insert(0, _Watch())

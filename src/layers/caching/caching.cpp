@@ -1,0 +1,393 @@
+#include "layers/caching/caching.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "core/base/base.hpp"
+#include "layers/caching/ahead.hpp"
+#include "layers/node_cache/node_cache.hpp"
+
+namespace pario::caching {
+namespace {
+
+using chain::None;
+using node_cache::Facts;
+using node_cache::Name;
+using symbols::Symbol;
+
+template <Symbol symbol, class Result, class... Args>
+Result next(Args... args) {
+  return chain::next<chain::LayerId::caching, symbol, Result>(args...);
+}
+
+/// Returns the facts of a name, of the file behind links if `follow`. `end` receives the name of
+/// that file.
+Facts find(const Name& name, bool follow, base::TextBuffer& end) {
+  Facts facts = follow ? node_cache::find_behind_links(name, end) : node_cache::find(name);
+  if (name.needs_directory() && !facts.is_missing() && !facts.is(S_IFDIR)) facts = {};
+  return facts;
+}
+
+/// Answers a question about attributes by `give`, or passes it on by `pass`.
+template <class Give, class Pass>
+int answer(const Name& name, bool follow, Give give, Pass pass) {
+  base::Text<PATH_MAX> end;
+  const Facts facts = find(name, follow, end);
+  if (facts.is_missing()) return errno = facts.error, -1;
+  return facts.is_present() && give(facts) ? 0 : pass();
+}
+
+int give_status(const Name& name, bool follow, void* room, auto pass) {
+  const auto give = [room](const Facts& facts) {
+    std::memcpy(room, &facts.status, sizeof facts.status);
+    return true;
+  };
+  return answer(name, follow, give, pass);
+}
+
+constexpr bool follows_links(Symbol symbol) {
+  return symbol != Symbol::lstat && symbol != Symbol::lstat64 && symbol != Symbol::__lxstat &&
+         symbol != Symbol::__lxstat64;
+}
+
+// ---- treatments of questions
+
+template <Symbol, class>
+struct Stat;
+template <Symbol symbol>
+struct Stat<symbol, int(const char*, void*)> {
+  static int call(const char* path, void* room) {
+    return give_status(Name(AT_FDCWD, path), follows_links(symbol), room,
+                       [=] { return next<symbol, int>(path, room); });
+  }
+};
+template <Symbol symbol>
+struct Stat<symbol, int(int, const char*, void*, int)> {
+  static int call(int directory, const char* path, void* room, int flags) {
+    const auto pass = [=] { return next<symbol, int>(directory, path, room, flags); };
+    if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT)) != 0) return pass();
+    return give_status(Name(directory, path), (flags & AT_SYMLINK_NOFOLLOW) == 0, room, pass);
+  }
+};
+
+/// The stat functions of old binaries: the first argument is a version.
+template <Symbol, class>
+struct Versioned;
+template <Symbol symbol>
+struct Versioned<symbol, int(int, const char*, void*)> {
+  static int call(int version, const char* path, void* room) {
+    return give_status(Name(AT_FDCWD, path), follows_links(symbol), room,
+                       [=] { return next<symbol, int>(version, path, room); });
+  }
+};
+template <Symbol symbol>
+struct Versioned<symbol, int(int, int, const char*, void*, int)> {
+  static int call(int version, int directory, const char* path, void* room, int flags) {
+    const auto pass = [=] { return next<symbol, int>(version, directory, path, room, flags); };
+    if ((flags & ~AT_SYMLINK_NOFOLLOW) != 0) return pass();
+    return give_status(Name(directory, path), flags == 0, room, pass);
+  }
+};
+
+/// statx: answered for missing names only, because the program chooses the attributes.
+template <Symbol, class>
+struct Statx;
+template <Symbol symbol>
+struct Statx<symbol, int(int, const char*, int, unsigned, void*)> {
+  static int call(int directory, const char* path, int flags, unsigned mask, void* room) {
+    const auto nothing = [](const Facts&) { return false; };
+    return answer(Name(directory, path), (flags & AT_SYMLINK_NOFOLLOW) == 0, nothing,
+                  [=] { return next<symbol, int>(directory, path, flags, mask, room); });
+  }
+};
+
+/// access: the file system decides about permissions.
+template <Symbol, class>
+struct Access;
+template <Symbol symbol>
+struct Access<symbol, int(const char*, int)> {
+  static int call(const char* path, int mode) {
+    const auto exists = [mode](const Facts&) { return mode == F_OK; };
+    return answer(Name(AT_FDCWD, path), true, exists,
+                  [=] { return next<symbol, int>(path, mode); });
+  }
+};
+template <Symbol symbol>
+struct Access<symbol, int(int, const char*, int, int)> {
+  static int call(int directory, const char* path, int mode, int flags) {
+    const auto exists = [mode](const Facts&) { return mode == F_OK; };
+    return answer(Name(directory, path), (flags & AT_SYMLINK_NOFOLLOW) == 0, exists,
+                  [=] { return next<symbol, int>(directory, path, mode, flags); });
+  }
+};
+
+template <class Pass>
+ssize_t give_target(const Name& name, char* room, std::size_t size, Pass pass) {
+  const Facts facts = node_cache::find(name);
+  if (facts.is_missing()) return errno = facts.error, -1;
+  if (facts.is_present() && !facts.is(S_IFLNK) && !name.needs_directory() && size > 0)
+    return errno = EINVAL, -1;
+  const std::size_t copied =
+      facts.is(S_IFLNK) ? node_cache::read_target(name, room, size) : std::size_t{0};
+  return copied > 0 ? static_cast<ssize_t>(copied) : pass();
+}
+
+template <Symbol, class>
+struct ReadLink;
+template <Symbol symbol>
+struct ReadLink<symbol, ssize_t(const char*, char*, size_t)> {
+  static ssize_t call(const char* path, char* room, std::size_t size) {
+    return give_target(Name(AT_FDCWD, path), room, size,
+                       [=] { return next<symbol, ssize_t>(path, room, size); });
+  }
+};
+template <Symbol symbol>
+struct ReadLink<symbol, ssize_t(int, const char*, char*, size_t)> {
+  static ssize_t call(int directory, const char* path, char* room, std::size_t size) {
+    return give_target(Name(directory, path), room, size,
+                       [=] { return next<symbol, ssize_t>(directory, path, room, size); });
+  }
+};
+
+/// opendir: the listing has the names and their types.
+template <Symbol, class>
+struct List;
+template <Symbol symbol>
+struct List<symbol, void*(const char*)> {
+  static void* call(const char* path) {
+    const Name name(AT_FDCWD, path);
+    base::Text<PATH_MAX> listing;
+    const Facts facts = node_cache::find(name);
+    if (facts.is_missing()) return errno = facts.error, nullptr;
+    if (facts.is(S_IFDIR) && node_cache::find_listing(name, listing))
+      if (void* opened = next<symbol, void*>(listing.c_str())) return opened;
+    return next<symbol, void*>(path);
+  }
+};
+
+// ---- treatments of openings
+
+/// Opens the copy that was made ahead, and removes it, or the file.
+template <class Result, class Open, class Pass>
+Result open_ahead(const Name& name, Result failed, Open open, Pass pass) {
+  base::Text<PATH_MAX> copy;
+  if (!ahead::is_active() || !ahead::find(name, copy)) return pass();
+  const Result opened = open(copy.c_str());
+  if (opened == failed) return pass();
+  ahead::remove(copy.c_str());
+  return opened;
+}
+
+/// Returns the result of opening a file to read it: `open` opens the copy, `pass` the file. Failed
+/// openings return `failed`.
+template <class Result, class Open, class Pass>
+Result open_to_read(const Name& name, bool follow, Result failed, Open open, Pass pass) {
+  base::Text<PATH_MAX> end, copy;
+  if (!name.is_cached()) return open_ahead(name, failed, open, pass);
+  const Facts facts = find(name, follow, end);
+  if (facts.is_missing()) return errno = facts.error, failed;
+  if (facts.is(S_IFREG) && node_cache::find_copy(follow ? end.view() : name.view(), facts, copy))
+    if (const Result opened = open(copy.c_str()); opened != failed) return opened;
+  return pass();
+}
+
+/// Notes that the job changes a name.
+void announce_change(const Name& name) {
+  node_cache::note_change(name);
+  ahead::note_change(name);
+}
+
+/// Notes a change before a file is opened to be written, and again by its real name.
+template <class Result, class Pass, class Describe>
+Result open_to_write(const Name& name, Pass pass, Describe describe) {
+  announce_change(name);
+  const Result opened = pass();
+  const base::SavedErrno saved;
+  if (const int descriptor = describe(opened); descriptor >= 0) {
+    const Name real(descriptor);
+    if (real.view() != name.view()) announce_change(real);
+  }
+  return opened;
+}
+
+constexpr int kReadingFlags =
+    O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_NOATIME | O_LARGEFILE;
+constexpr bool is_to_read(int flags) { return (flags & ~kReadingFlags) == O_RDONLY; }
+constexpr bool is_to_write(int flags) {
+  return (flags & O_PATH) == 0 &&
+         ((flags & O_ACCMODE) != O_RDONLY || (flags & O_CREAT) != 0 || (flags & O_TRUNC) != 0);
+}
+
+template <class OpenCopy, class Pass>
+int open_file(int directory, const char* path, int flags, OpenCopy open_copy, Pass pass) {
+  if (!is_to_read(flags) && !is_to_write(flags)) return pass();
+  const Name name(directory, path);
+  if (is_to_write(flags)) return open_to_write<int>(name, pass, [](int opened) { return opened; });
+  return open_to_read(name, (flags & O_NOFOLLOW) == 0, -1, open_copy, pass);
+}
+
+/// open and openat.
+template <Symbol, class>
+struct Open;
+template <Symbol symbol, class... Mode>
+struct Open<symbol, int(const char*, int, Mode...)> {
+  static int call(const char* path, int flags, Mode... mode) {
+    return open_file(
+        AT_FDCWD, path, flags,
+        [=](const char* copy) { return next<symbol, int>(copy, flags, mode...); },
+        [=] { return next<symbol, int>(path, flags, mode...); });
+  }
+};
+template <Symbol symbol, class... Mode>
+struct Open<symbol, int(int, const char*, int, Mode...)> {
+  static int call(int directory, const char* path, int flags, Mode... mode) {
+    return open_file(
+        directory, path, flags,
+        [=](const char* copy) { return next<symbol, int>(AT_FDCWD, copy, flags, mode...); },
+        [=] { return next<symbol, int>(directory, path, flags, mode...); });
+  }
+};
+
+/// creat.
+template <Symbol, class>
+struct Create;
+template <Symbol symbol>
+struct Create<symbol, int(const char*, mode_t)> {
+  static int call(const char* path, mode_t mode) {
+    return open_to_write<int>(
+        Name(AT_FDCWD, path), [=] { return next<symbol, int>(path, mode); },
+        [](int opened) { return opened; });
+  }
+};
+
+/// fopen and freopen.
+template <Symbol, class>
+struct OpenStream;
+template <Symbol symbol, class... Old>
+struct OpenStream<symbol, std::FILE*(const char*, const char*, Old...)> {
+  static std::FILE* call(const char* path, const char* mode, Old... old) {
+    const auto pass = [=] { return next<symbol, std::FILE*>(path, mode, old...); };
+    const Name name(AT_FDCWD, path);
+    const std::string_view options = std::string_view(mode).substr(0, std::strcspn(mode, ","));
+    if (!options.starts_with('r') || options.find('+') != options.npos)
+      return open_to_write<std::FILE*>(
+          name, pass, [](std::FILE* opened) { return opened == nullptr ? -1 : ::fileno(opened); });
+    // freopen closes its stream even if it fails, so that it is called once.
+    if constexpr (sizeof...(Old) > 0) return pass();
+    return open_to_read<std::FILE*>(
+        name, true, nullptr,
+        [=](const char* copy) { return next<symbol, std::FILE*>(copy, mode, old...); }, pass);
+  }
+};
+
+/// mkstemp and its variants, whose names the C library completes.
+template <Symbol, class>
+struct Temporary;
+template <Symbol symbol, class... Numbers>
+struct Temporary<symbol, int(char*, Numbers...)> {
+  static int call(char* path, Numbers... numbers) {
+    const Name pattern(AT_FDCWD, path);
+    return open_to_write<int>(
+        pattern, [=] { return next<symbol, int>(path, numbers...); },
+        [](int opened) { return opened; });
+  }
+};
+
+// ---- treatments of other changes
+
+/// Calls that change one name.
+template <Symbol, class>
+struct Change;
+template <Symbol symbol, class Result, class... Args>
+struct Change<symbol, Result(const char*, Args...)> {
+  static Result call(const char* path, Args... args) {
+    announce_change(Name(AT_FDCWD, path));
+    return next<symbol, Result>(path, args...);
+  }
+};
+template <Symbol symbol, class Result, class... Args>
+struct Change<symbol, Result(int, const char*, Args...)> {
+  static Result call(int directory, const char* path, Args... args) {
+    announce_change(Name(directory, path));
+    return next<symbol, Result>(directory, path, args...);
+  }
+};
+
+/// symlink and symlinkat: the first argument is the target.
+template <Symbol, class>
+struct ChangeTarget;
+template <Symbol symbol>
+struct ChangeTarget<symbol, int(const char*, const char*)> {
+  static int call(const char* target, const char* path) {
+    announce_change(Name(AT_FDCWD, path));
+    return next<symbol, int>(target, path);
+  }
+};
+template <Symbol symbol>
+struct ChangeTarget<symbol, int(const char*, int, const char*)> {
+  static int call(const char* target, int directory, const char* path) {
+    announce_change(Name(directory, path));
+    return next<symbol, int>(target, directory, path);
+  }
+};
+
+void note_both(const Name& old_name, const Name& new_name) {
+  node_cache::note_change_of_tree(old_name);
+  node_cache::note_change_of_tree(new_name);
+  announce_change(old_name);
+  announce_change(new_name);
+}
+
+/// rename, link and their variants.
+template <Symbol, class>
+struct ChangeBoth;
+template <Symbol symbol>
+struct ChangeBoth<symbol, int(const char*, const char*)> {
+  static int call(const char* path, const char* target) {
+    note_both(Name(AT_FDCWD, path), Name(AT_FDCWD, target));
+    return next<symbol, int>(path, target);
+  }
+};
+template <Symbol symbol, class... Flags>
+struct ChangeBoth<symbol, int(int, const char*, int, const char*, Flags...)> {
+  static int call(int from, const char* path, int to, const char* target, Flags... flags) {
+    note_both(Name(from, path), Name(to, target));
+    return next<symbol, int>(from, path, to, target, flags...);
+  }
+};
+
+}  // namespace
+
+bool is_active() { return node_cache::is_open(); }
+
+int read_status(const char* path, struct stat& status) {
+  base::Text<PATH_MAX> end;
+  const Facts facts = find(Name(AT_FDCWD, path), true, end);
+  if (facts.is_missing()) return facts.error;
+  if (facts.is_present()) status = facts.status;
+  return facts.is_present() ? 0 : -1;
+}
+
+void read_ahead(std::string_view names) { ahead::add(names); }
+
+void* treatment_of(Symbol symbol) {
+  switch (symbol) {
+#define PARIO_CALL(name, handles, buffering, striping, staging, caching, ...) \
+  case Symbol::name:                                                          \
+    return chain::function_of<caching<Symbol::name, __VA_ARGS__>>();
+#include "layers/chain/treatments.def"
+#undef PARIO_CALL
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace pario::caching

@@ -1,0 +1,196 @@
+#include "layers/node_cache/node_cache.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "layers/node_cache/records.hpp"
+#include "layers/node_cache/store.hpp"
+
+namespace pario::node_cache {
+namespace {
+
+using records::Record;
+
+constexpr int kMostLinks = 8;  // that are followed
+
+/// Calls `use(named, real)` for each tree until it returns true.
+template <class Use>
+bool find_tree(const Use& use) {
+  for (std::string_view rest = store::trees(); !rest.empty();) {
+    const std::string_view pair = rest.substr(0, rest.find(':'));
+    rest.remove_prefix(std::min(rest.size(), pair.size() + 1));
+    const std::size_t equals = std::min(pair.find('='), pair.size());
+    const std::string_view named = pair.substr(0, equals);
+    if (!named.empty() && use(named, equals < pair.size() ? pair.substr(equals + 1) : named))
+      return true;
+  }
+  return false;
+}
+
+bool is_within(std::string_view path, std::string_view tree) {
+  return path.starts_with(tree) && (path.size() == tree.size() || path[tree.size()] == '/');
+}
+
+bool is_root(std::string_view path) {
+  return find_tree([path](std::string_view, std::string_view real) { return path == real; });
+}
+
+bool is_below_tree(std::string_view path) {
+  return !is_root(path) && find_tree([path](std::string_view, std::string_view real) {
+    return is_within(path, real);
+  });
+}
+
+/// True if a component other than the first is `.` or `..`, or the first is `..`: text alone does
+/// not tell the file.
+bool has_dots(std::string_view path) {
+  for (std::size_t at = 0; at < path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string_view component = path.substr(at, end - at);
+    if (component == ".." || (component == "." && at != 0)) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+Facts ask(std::string_view path) {
+  base::Text<PATH_MAX> name;
+  Facts facts;
+  const long result = base::system_call(SYS_newfstatat, AT_FDCWD, name.add(path).c_str(),
+                                        &facts.status, AT_SYMLINK_NOFOLLOW);
+  if (result >= 0) facts.kind = Facts::Kind::present;
+  if (result == -ENOENT || result == -ENOTDIR) facts.kind = Facts::Kind::missing;
+  facts.error = result < 0 ? static_cast<int>(-result) : 0;
+  return facts;
+}
+
+Facts find_text(std::string_view path);
+
+/// True for a directory of a tree that is no symbolic link, nor is one above it.
+bool is_plain_directory(std::string_view path) {
+  if (is_root(path)) return true;
+  const Record record = records::read(path);
+  if (record.state == Record::State::facts) return record.facts.is(S_IFDIR);
+  if (record.state == Record::State::changing)
+    return is_plain_directory(store::parent_of(path)) && ask(path).is(S_IFDIR);
+  return find_text(path).is(S_IFDIR);
+}
+
+/// Asks the file system, and stores the answer.
+Facts fill(std::string_view path) {
+  const store::Lock lock(path);
+  const Record record = records::read(path);
+  if (record.state == Record::State::facts) return record.facts;
+  if (record.state == Record::State::changing) return {};
+  const Facts facts = ask(path);
+  base::Text<PATH_MAX> name;
+  char target[PATH_MAX] = "";
+  if (facts.is(S_IFLNK)) base::read_link(name.add(path).c_str(), target, sizeof target);
+  // An answer that is not stored is not used: a listing or a copy would not be checked against it.
+  const bool stored = facts.kind != Facts::Kind::unknown && records::store(path, facts, target);
+  return stored ? facts : Facts{};
+}
+
+Facts find_text(std::string_view path) {
+  const Record record = records::read(path);
+  if (record.state == Record::State::facts) return record.facts;
+  if (record.state == Record::State::changing) return {};
+  if (is_root(path)) return fill(path);
+  // Names in a missing directory are missing, too; they are not stored, because the directory may
+  // be made.
+  const std::string_view parent = store::parent_of(path);
+  const Record above = is_root(parent) ? Record{} : records::read(parent);
+  if (above.facts.is_missing()) return above.facts;
+  return is_plain_directory(parent) ? fill(path) : Facts{};
+}
+
+bool is_usable(const Name& name) { return name.is_cached() && is_open() && !records::are_closed(); }
+
+/// The name to which a symbolic link points.
+Name name_of_target(std::string_view link) {
+  base::Text<PATH_MAX> target, joined;
+  records::read(link, &target);
+  if (target.view().empty()) return Name(std::string_view{});
+  if (target.view()[0] != '/') joined.add(store::parent_of(link)).add('/');
+  const base::Path path(AT_FDCWD, joined.add(target.view()).c_str());
+  return Name(path.view());
+}
+
+}  // namespace
+
+bool is_open() { return !store::directory().empty(); }
+
+Name::Name(int directory, const char* path) {
+  if (path == nullptr || *path == '\0') return;
+  const base::Path whole(directory, path);
+  if (!whole.is_known()) return;
+  resolve(whole.view());
+  const std::string_view given = path;
+  needs_directory_ = given.ends_with('/');
+  cached_ = cached_ && !has_dots(given);
+}
+
+Name::Name(int descriptor) {
+  const base::Path whole(descriptor);
+  if (whole.is_known()) resolve(whole.view());
+}
+
+Name::Name(std::string_view path) { resolve(path); }
+
+void Name::resolve(std::string_view path) {
+  cached_ = find_tree([this, path](std::string_view named, std::string_view real) {
+    if (!is_within(path, named)) return false;
+    text_.add(real).add(path.substr(named.size()));
+    return true;
+  });
+  if (!cached_) text_.add(path);
+}
+
+Facts find(const Name& name) { return is_usable(name) ? find_text(name.view()) : Facts{}; }
+
+Facts find_behind_links(const Name& name, base::TextBuffer& end) {
+  if (!is_usable(name)) return {};
+  char path[PATH_MAX];
+  std::string_view current(path, name.view().copy(path, sizeof path));
+  for (int links = 0; links <= kMostLinks; ++links) {
+    const Facts facts = find_text(current);
+    if (!facts.is(S_IFLNK)) {
+      end.add(current);
+      return facts;
+    }
+    const Name target = name_of_target(current);
+    if (!target.is_cached()) return {};
+    current = {path, target.view().copy(path, sizeof path)};
+  }
+  return {};
+}
+
+std::size_t read_target(const Name& name, char* out, std::size_t size) {
+  base::Text<PATH_MAX> target;
+  if (!records::read(name.view(), &target).facts.is(S_IFLNK)) return 0;
+  return target.view().copy(out, size);
+}
+
+void note_change(const Name& name) {
+  if (!name.is_known() || !is_open()) return;
+  if (!is_below_tree(name.view()) && !is_root(name.view())) return;
+  records::store_note(name.view());
+  base::Text<PATH_MAX> copy;
+  store::add_place(copy, "copies", name.view());
+  base::system_call(SYS_unlinkat, AT_FDCWD, copy.c_str(), 0);
+  if (!is_below_tree(name.view())) return;
+  const std::string_view parent = store::parent_of(name.view());
+  const bool has_links = !is_plain_directory(parent) && ask(parent).is_present();
+  records::store_note(parent);
+  if (has_links) records::close_all();  // the name belongs to another directory, too
+}
+
+void note_change_of_tree(const Name& name) {
+  if (name.is_known() && is_open() && is_below_tree(name.view()) && ask(name.view()).is(S_IFDIR))
+    records::close_all();
+}
+
+}  // namespace pario::node_cache

@@ -1,0 +1,115 @@
+"""Cached trees: one process per node asks about names and reads files; changes of the job are seen
+at once. Requests are counted by the lab."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from pario.see.launch.environment import Settings
+from pario.see.launch.node_cache import remove_unused, sharing
+from tests.filesystems.conftest import Labs
+from tests.filesystems.conftest import labs as labs
+from tests.launch.conftest import PARIO
+from tests.streams.conftest import VICTIMS, Start
+from tests.support.commands import run_command
+
+MODULES = 60
+
+#: Starts four processes that import the modules, and prints the requests of each.
+START = """
+import json, os, subprocess, sys
+lab, tree = sys.argv[1:]
+counts = []
+for _ in range(4):
+    os.setxattr(lab, "pario.lab", b"")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(
+        filter(None, [os.environ.get("PYTHONPATH"), tree]))}
+    subprocess.run([sys.executable, "-c", "import package"], env=environment, check=True)
+    counts.append(sum(json.loads(os.getxattr(lab, "pario.lab"))["metadata"].values()))
+print(json.dumps(counts))
+"""
+
+
+def caches() -> list[Path]:
+    return list(Path("/dev/shm").glob(f"pario-{os.geteuid()}-cache-*"))
+
+
+def make_package(tree: Path) -> None:
+    """Makes a compiled package of many modules and a shared library."""
+    package = tree / "package"
+    package.mkdir(parents=True)
+    names = [f"module{number}" for number in range(MODULES)]
+    for name in names:
+        (package / f"{name}.py").write_text(f"NAME = '{name}'\n")
+    library = next(Path(os.__file__).parent.glob("lib-dynload/_json.*.so"))
+    shutil.copy(library, package / "_library.so")
+    (package / "__init__.py").write_text(
+        "import ctypes, os\n"
+        f"from . import {', '.join(names)}\n"
+        "library = ctypes.PyDLL(os.path.join(os.path.dirname(__file__), '_library.so'))\n"
+        f"assert library.PyInit__json and {names[-1]}.NAME == '{names[-1]}'\n"
+    )
+    run_command([sys.executable, "-m", "compileall", "-q", package], status=0)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("cached", [False, True], ids=["plain", "cached"])
+def test_further_processes_ask_the_file_system_hardly_anything(
+    labs: Labs, tmp_path: Path, cached: bool
+) -> None:
+    lab = labs()
+    make_package(lab / "tree")
+    settings = tmp_path / "pario.toml"
+    settings.write_text(f'[run]\ncached_trees = "{lab}/tree"\n' if cached else "")
+    done = run_command(
+        [*PARIO, "run", "-o", tmp_path / "log", "--with", settings, "--no-report", "--",
+         sys.executable, "-c", START, lab, lab / "tree"],
+        status=0,
+    )  # fmt: skip
+    first, *others = json.loads(done.stdout.splitlines()[0])
+    assert first > MODULES
+    if cached:
+        assert all(count <= 0.05 * first for count in others), (first, others)
+    else:
+        assert all(count >= 0.5 * first for count in others), (first, others)
+    assert caches() == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_changes_of_a_job_are_seen_at_once(start: Start, tmp_path: Path, seed: int) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    settings = Settings(chosen={"PARIO_CACHED_TREES": str(tree)})
+    with sharing(tmp_path / "log", settings, {}) as shared:
+        done = start(
+            sys.executable, VICTIMS / "change_tree.py", tree, seed, 60, streams="none",
+            env=shared,
+        )  # fmt: skip
+        assert (done.status, done.stdout) == (0, "same\n"), done.stderr
+        place = Path(shared["PARIO_NODE_CACHE"])
+        stored = [path for part in ("names", "closed") for path in (place / part).rglob("*")]
+        assert len(stored) > 10
+
+
+def test_the_last_launcher_removes_the_cache(tmp_path: Path) -> None:
+    settings = Settings(chosen={"PARIO_CACHED_TREES": str(tmp_path)})
+    with sharing(tmp_path / "log", settings, {}) as one:
+        with sharing(tmp_path / "log", settings, {}) as other:
+            assert one == other and Path(one["PARIO_NODE_CACHE"]).is_dir()
+        remove_unused()
+        assert Path(one["PARIO_NODE_CACHE"]).is_dir()
+    assert not Path(one["PARIO_NODE_CACHE"]).exists()
+
+
+def test_a_tree_has_its_name_without_links_too(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    settings = Settings(chosen={"PARIO_CACHED_TREES": f"{tmp_path}/link"})
+    with sharing(tmp_path / "log", settings, {}) as shared:
+        assert shared["PARIO_CACHED_TREES"] == f"{tmp_path}/link={tmp_path}/real:{tmp_path}/real"
