@@ -90,7 +90,7 @@ INTERNAL = {
 }
 
 #: Functions that accept URLs (tests/python/test_objects.py).
-URLS = {"pario.records.Dataset", "pario.records.Loader"}
+URLS = {"pario.records.Dataset", "pario.records.Loader", "pario.records.Mixture"}
 
 
 @pytest.mark.parametrize(

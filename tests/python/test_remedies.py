@@ -161,7 +161,7 @@ def test_the_settings_of_the_last_tune_are_measured_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    job = read([record_run(tmp_path, MANY_WRITES)])
+    job = read([record_run(tmp_path, MANY_WRITES.replace("20_000", "300_000"))])
     kept = Choice.of(f"{tmp_path}/out.dat", ("streams", "size", "2M"))
     keep_choice(job, tmp_path, kept)
     first = plan_measurement(job, analyze(job), tmp_path).remedies[0]
