@@ -49,7 +49,7 @@ def test_metadata_calls_are_counted_on_their_names(
     expected = {
         "opens": 1,
         "closes": 1,
-        "stats": 6,
+        "stats": 8,
         "syncs": 2,
         "truncates": 3,
         "others": 1,

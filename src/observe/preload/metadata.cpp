@@ -26,6 +26,10 @@ STAT(stat)
 STAT(stat64)
 STAT(lstat)
 STAT(lstat64)
+STAT(statfs)
+STAT(statfs64)
+STAT(statvfs)
+STAT(statvfs64)
 
 #define XSTAT(name)                                                                 \
   ON_PATH(int, name, AT_FDCWD, path, (int version, const char* path, void* status), \
@@ -38,6 +42,10 @@ XSTAT(__lxstat64)
 #define FSTAT(name) ON_DESCRIPTOR(name, fd, (int fd, void* status), (fd, status))
 FSTAT(fstat)
 FSTAT(fstat64)
+FSTAT(fstatfs)
+FSTAT(fstatfs64)
+FSTAT(fstatvfs)
+FSTAT(fstatvfs64)
 
 #define FXSTAT(name) \
   ON_DESCRIPTOR(name, fd, (int version, int fd, void* status), (version, fd, status))

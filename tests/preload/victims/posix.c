@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -50,6 +52,9 @@ static void metadata(void) {
         fstat(fd, &status) == 0);
   CHECK(fstatat(AT_FDCWD, "meta", &status, 0) == 0 &&
         fstatat(fd, "", &status, AT_EMPTY_PATH) == 0 && access("meta", R_OK) == 0);
+  struct statvfs space;
+  struct statfs system;
+  CHECK(statvfs("meta", &space) == 0 && fstatfs(fd, &system) == 0);
   CHECK(stat("missing", &status) == -1 && errno == ENOENT);
   CHECK(open("missing", O_RDONLY) == -1 && errno == ENOENT);
   CHECK(fsync(fd) == 0 && fdatasync(fd) == 0 && ftruncate(fd, 10) == 0 &&
