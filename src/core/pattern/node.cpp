@@ -42,15 +42,20 @@ Tree make_new_block(std::uint64_t size) {
 /// Blocks of the size of an elementary type are made once: every access has several.
 Tree make_block(std::uint64_t size) {
   constexpr std::uint64_t kLargestKept = 16;
+  struct Kept {
+    std::array<Tree, kLargestKept + 1> owners;
+    std::array<Tree, kLargestKept + 1> blocks;  // without an owner: copies count no references
+  };
   // Never destroyed: other threads may outlive main().
-  static const auto* kept = [] {
-    auto* blocks = new std::array<Tree, kLargestKept + 1>;
-    // Without an owner, so that copies count no references.
-    for (std::uint64_t i = 1; i <= kLargestKept; ++i)
-      (*blocks)[i] = Tree(Tree(), (new Tree(make_new_block(i)))->get());
-    return blocks;
+  static const Kept* kept = [] {
+    auto* made = new Kept;
+    for (std::uint64_t i = 1; i <= kLargestKept; ++i) {
+      made->owners[i] = make_new_block(i);
+      made->blocks[i] = Tree(Tree(), made->owners[i].get());
+    }
+    return made;
   }();
-  return size <= kLargestKept ? (*kept)[size] : make_new_block(size);
+  return size <= kLargestKept ? kept->blocks[size] : make_new_block(size);
 }
 
 Tree make_repeat(const Tree& child, std::uint64_t count, std::int64_t stride) {
