@@ -164,6 +164,7 @@ def drop_cache(path: Path) -> None:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
+@pytest.mark.system
 def test_busy_processes_on_few_processors_wait_for_them(tmp_path: Path) -> None:
     spin = "import time; end = time.time() + 1.5\nwhile time.time() < end: pass"
     one = f"taskset -c {min(os.sched_getaffinity(0))} {sys.executable} -c '{spin}' & "

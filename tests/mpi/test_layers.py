@@ -48,6 +48,7 @@ def test_a_sync_through_mpi_io_is_one_sync(diagnose) -> None:
     assert row.calls == RANKS * (1 + 100 + 100 + 1)
 
 
+@pytest.mark.system
 def test_an_open_through_mpi_io_is_one_open(diagnose) -> None:
     analysis = diagnose("opens", 50)
     assert evidence(diagnose.job("opens", 50), "open-close-loop")["opens"] == 50 * RANKS
@@ -78,6 +79,7 @@ def test_the_first_finding_names_the_cause(diagnose, kind: str, count: int, rule
     assert analysis.findings[0].rule == rule, [one.title for one in analysis.findings]
 
 
+@pytest.mark.system
 def test_bytes_through_mpi_io_of_one_process_are_tiny_calls(run_traced) -> None:
     analysis = analyze(run_traced(MPICH, "layers.c", "bytes", "300000").job)
     assert "tiny-independent-calls" in {one.rule for one in analysis.findings}

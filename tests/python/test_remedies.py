@@ -157,6 +157,7 @@ def test_a_setting_that_pays_less_than_the_chosen_one_is_called_slower() -> None
     assert "replays with it were slower than the chosen settings: " in left.why_not
 
 
+@pytest.mark.system
 def test_the_settings_of_the_last_tune_are_measured_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,11 +44,8 @@ def tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
     return pytester
 
 
-@pytest.mark.parametrize(
-    "options",
-    [[], pytest.param(["-n", "1"], marks=pytest.mark.system)],
-    ids=["alone", "with xdist"],
-)
+@pytest.mark.system  # waits for a time limit
+@pytest.mark.parametrize("options", [[], ["-n", "1"]], ids=["alone", "with xdist"])
 def test_a_test_that_hangs_fails_with_stacks_and_processes(
     tests: pytest.Pytester, options: list[str]
 ) -> None:
