@@ -27,12 +27,15 @@ namespace {
 
 using records::Loader;
 
+using Datasets = std::vector<std::shared_ptr<records::Dataset>>;
+
 /// A loader that is not destroyed in the child of a fork: the threads belong to the parent, and
-/// locks may be held.
+/// locks may be held. Its data sets are released last, with the GIL, which their deleters need:
+/// in a daemon thread that outlives the interpreter they could not acquire it.
 class HeldLoader {
  public:
-  explicit HeldLoader(std::unique_ptr<Loader> loader)
-      : loader_(loader.release()), owner_(::getpid()) {}
+  HeldLoader(std::unique_ptr<Loader> loader, const Datasets& datasets)
+      : datasets_(datasets), loader_(loader.release()), owner_(::getpid()) {}
   ~HeldLoader() {
     if (::getpid() != owner_) return;
     const Released released;  // its threads may wait for the GIL
@@ -43,6 +46,7 @@ class HeldLoader {
   Loader& get() const { return *loader_; }
 
  private:
+  Datasets datasets_;
   Loader* loader_;
   pid_t owner_;
 };
@@ -165,9 +169,9 @@ std::uint64_t schedule_steps(const Share& share, std::uint64_t count) {
   return schedule_of(share, count).steps();
 }
 
-std::unique_ptr<HeldLoader> start_loader(
-    const std::vector<std::shared_ptr<records::Dataset>>& datasets, const OrderTuple& order,
-    const Share& share, std::uint64_t memory, unsigned threads, bool direct) {
+std::unique_ptr<HeldLoader> start_loader(const Datasets& datasets, const OrderTuple& order,
+                                         const Share& share, std::uint64_t memory, unsigned threads,
+                                         bool direct) {
   records::LoadRequest request{.datasets = {datasets.begin(), datasets.end()},
                                .memory = memory,
                                .most_threads = std::max(1U, threads)};
@@ -180,7 +184,7 @@ std::unique_ptr<HeldLoader> start_loader(
   request.caching = direct ? records::Caching::direct : records::Caching::page_cache;
   auto loader = Loader::start(request);
   if (!loader.ok()) raise_os_error(loader.error());
-  return std::make_unique<HeldLoader>(std::move(*loader));
+  return std::make_unique<HeldLoader>(std::move(*loader), datasets);
 }
 
 using Failures = std::vector<std::tuple<std::uint64_t, std::string>>;
