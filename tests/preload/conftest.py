@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pario.see.tables import read
-from pario.see.tables.model import LAYERS, Job
+from pario.see.tables.model import LAYERS, Dataset, Job
 from tests.library import need_library
 from tests.support.commands import run_command
 
@@ -76,6 +76,10 @@ class Run:
         return {
             self.job.path(row["file"]) for row in self.job.records if LAYERS[row["layer"]] == layer
         }
+
+    def datasets(self) -> dict[str, Dataset]:
+        """Returns the properties of data sets and variables by their names."""
+        return {self.job.path(dataset.file): dataset for dataset in self.job.datasets}
 
     def events(self, path: Path | str, function: str) -> list[tuple[int, int]]:
         """Returns offset and length of a function's events on a file, in order of time."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pario.see.tables.model import LAYERS, Dataset
+from pario.see.tables.model import LAYERS
 from tests.preload.conftest import VICTIMS, Compile, Run, Trace
 from tests.support.commands import run_command
 
@@ -45,10 +45,6 @@ def run(trace: Trace, program: Path) -> Run:
     done = trace(program, "data.h5")
     assert (done.status, done.stderr) == (0, "")
     return done
-
-
-def datasets(run: Run) -> dict[str, Dataset]:
-    return {run.job.path(dataset.file): dataset for dataset in run.job.datasets}
 
 
 def test_output_is_that_of_a_run_without_tracing(run: Run, program: Path, work: Path) -> None:
@@ -98,13 +94,13 @@ def test_the_child_of_a_fork_counts_on_the_datasets_of_its_parent(run: Run, work
 
 
 def test_the_properties_of_a_dataset_are_noted(run: Run, work: Path) -> None:
-    table = datasets(run)[f"{work}/data.h5:/group/table"]
+    table = run.datasets()[f"{work}/data.h5:/group/table"]
     assert table.shape == (ROWS, COLUMNS)
     assert (table.layout, table.chunk, table.element) == ("chunked", (20, 1), ELEMENT)
     assert table.filters == ("shuffle", "deflate")
     assert table.cache == 1 << 20
     assert (table.write_box, table.read_box) == ((ROWS, COLUMNS), (1, COLUMNS))
-    assert datasets(run)[f"{work}/data.h5:/numbers"].layout == "contiguous"
+    assert run.datasets()[f"{work}/data.h5:/numbers"].layout == "contiguous"
 
 
 def test_the_private_library_of_h5py_is_traced(trace: Trace, work: Path) -> None:

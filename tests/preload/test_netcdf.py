@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from pario.see.tables.model import Dataset
 from tests.preload.conftest import VICTIMS, Compile, Run, Trace
 from tests.support.commands import run_command
 
@@ -34,10 +33,6 @@ def run(trace: Trace, program: Path) -> Run:
     done = trace(program, "data.nc")
     assert (done.status, done.stderr) == (0, "")
     return done
-
-
-def datasets(run: Run) -> dict[str, Dataset]:
-    return {run.job.path(dataset.file): dataset for dataset in run.job.datasets}
 
 
 def test_output_is_that_of_a_run_without_tracing(run: Run, program: Path, work: Path) -> None:
@@ -73,7 +68,7 @@ def test_calls_of_hdf5_inside_netcdf_count_once(run: Run, work: Path) -> None:
 
 
 def test_the_properties_of_a_variable_are_noted(run: Run, work: Path) -> None:
-    table = datasets(run)[f"{work}/data.nc:/table"]
+    table = run.datasets()[f"{work}/data.nc:/table"]
     assert (table.shape, table.element) == ((ROWS, COLUMNS), DOUBLE)
     assert (table.layout, table.chunk) == ("chunked", (10, 5))
     assert table.filters == ("shuffle", "deflate")

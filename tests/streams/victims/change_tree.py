@@ -1,5 +1,6 @@
-"""Two processes change a directory tree by random calls. After each call both compare what they see
-with the file system, which other names of the same files give. Arguments: tree, seed, steps."""
+"""Two processes change a directory tree by random calls. After each call both compare their answers
+with those of the file system, which other names of the same files give.
+Arguments: tree, seed, steps."""
 
 # ruff: noqa: PTH101, PTH102, PTH104, PTH106, PTH108, PTH119, PTH123, PTH208, PTH211, SIM105
 
