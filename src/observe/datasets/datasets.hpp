@@ -124,6 +124,26 @@ trace::CallStart show_on(const Object& object);
 /// Reports the first call of a process without a library that has the function.
 void report_missing(const char* function);
 
+/// Carries out a call of a library's function, with its result or, without the function, `failed`.
+/// `run` traces it, unless the library calls itself or tracing is off.
+template <class Call, class Library, class Function>
+Word dispatch(Library& library, const Function& function, void* real, std::size_t number,
+              const Word* words, Word failed, void (*run)(Call&)) {
+  if (real == nullptr) {
+    report_missing(function.name);
+    return failed;
+  }
+  const trace::LibraryCall inside;
+  if (!inside.outermost() || !library.is_known() || !trace::on())
+    return symbols::forward(real, words, function.arguments);
+  Call call{{static_cast<trace::FunctionId>(number), function.op, real, words, function.arguments,
+             inside},
+            library,
+            function};
+  run(call);
+  return call.result;
+}
+
 /// The elements of a call on a dataset.
 struct Selection {
   std::uint64_t points = 0;

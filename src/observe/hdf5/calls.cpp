@@ -142,18 +142,8 @@ void run(Call& call) {
 Word dispatch(Id id, const Word* words, Word caller) {
   const Function& function = kFunctions[static_cast<std::size_t>(id)];
   Library& library = Library::of(caller);
-  void* const real = library.real(id);
-  if (real == nullptr) {
-    datasets::report_missing(function.name);
-    return kFailed;
-  }
-  const trace::LibraryCall inside;
-  if (!inside.outermost() || !library.is_known() || !trace::on())
-    return symbols::forward(real, words, function.arguments);
-  const auto number = static_cast<trace::FunctionId>(kFirstId + static_cast<std::size_t>(id));
-  Call call{{number, function.op, real, words, function.arguments, inside}, library, function};
-  run(call);
-  return call.result;
+  const std::size_t number = kFirstId + static_cast<std::size_t>(id);
+  return datasets::dispatch<Call>(library, function, library.real(id), number, words, kFailed, run);
 }
 
 void fill(std::span<trace::FunctionInfo, trace::kMaxFunctions> table) {
