@@ -58,6 +58,35 @@ def save_scenario(name: str, files: int | str, left: set[str]) -> Scenario:
     )
 
 
+#: The loss of each step: the first one is the best.
+_LOSSES = {1: 0.1, 2: 0.9, 3: 0.5}
+
+
+def save_by_loss(root: Path, step: int, keep: checkpoint.Keep | None) -> int:
+    def work() -> None:
+        with checkpoint.Writer(None, root / "ck", keep=keep) as writer:
+            writer.save(step, {"T": _ARRAY * step}, {"again": step, "loss": _LOSSES[step]})
+
+    return report(work)
+
+
+def save_without_rules(root: Path) -> None:
+    for step in (1, 2):
+        require_success(save_by_loss(root, step, None))
+
+
+def check_best(root: Path, done: bool) -> Problems:
+    """The best checkpoint stays, and the second is removed by the save of the third only."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they name unfinished saves
+        states = [checkpoint.load(None, root / "ck", step=1), checkpoint.load(None, root / "ck")]
+    if states[1].step not in ((3,) if done else (2, 3)):
+        yield f"step {states[1].step} is loaded"
+    for state in states:
+        if not np.array_equal(state["T"], _ARRAY * state.step):
+            yield f"step {state.step} has other values"
+
+
 # ---- loads, and ranks that move their bytes together
 
 #: Larger than the arrays that rank 0 moves for all; its columns have short rows.
@@ -187,6 +216,13 @@ _PARTS = {
 CHECKPOINT_SCENARIOS = (
     save_scenario("checkpoint", 1, _CHECKPOINTS),
     save_scenario("checkpoint-parts", "rank", _PARTS | _ORDER),
+    Scenario(
+        "checkpoint-best",
+        prepare=save_without_rules,
+        work=lambda root: save_by_loss(root, 3, checkpoint.Keep(best=1, metric="loss")),
+        check=check_best,
+        left=frozenset({"ck/step-00000001.h5", "ck/step-00000003.h5"} | _ORDER),
+    ),
     Scenario(
         "checkpoint-together",
         prepare=lambda root: require_success(save_together(root, 1)),

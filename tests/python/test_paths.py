@@ -38,6 +38,7 @@ NO_PATHS = {
     "records get --column",
     "records convert --column",
     "checkpoint convert --select",
+    "checkpoint prune --metric",
     "checkpoint plot array",
     "bench patterns --mpiexec",
     "bench patterns --pattern",

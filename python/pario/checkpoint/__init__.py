@@ -9,6 +9,7 @@ from pario.checkpoint.background import Pending
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import divide
 from pario.checkpoint.reader import State, load
+from pario.checkpoint.retention import Keep
 from pario.checkpoint.tensors import (
     load_state_dict,
     read_safetensors,
@@ -19,6 +20,7 @@ from pario.checkpoint.writer import Writer
 
 __all__ = [
     "CheckpointError",
+    "Keep",
     "Pending",
     "State",
     "Writer",

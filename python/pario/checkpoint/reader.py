@@ -22,6 +22,7 @@ from pario.checkpoint.examine import damage, describe_damage, read_box
 from pario.checkpoint.geometry import Box, Shape, divide, first_flaw, whole
 from pario.checkpoint.header import Entry, Header, find
 from pario.checkpoint.ranks import ranks_of
+from pario.checkpoint.retention import ReadMark
 from pario.checkpoint.shared import read_shared, scratch_needed
 from pario.interrupts import defer_interrupt, keep_error, postpone_interrupt
 from pario.progress import Show, show_long_work
@@ -161,6 +162,7 @@ class State(Mapping[str, types.Array]):
         self.step, self.path = header.step, Path(header.path)
         self.attrs, self.about = dict(header.attrs), dict(header.about)
         self.skipped = list(skipped)
+        self._mark = ReadMark(self.path) if ranks.rank == 0 else None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._header.entries)

@@ -18,7 +18,7 @@ import struct
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pario import interrupts
@@ -199,6 +199,10 @@ class Found:
             for path in self.path.iterdir() if self.path.is_dir() else [self.path]:
                 total += path.stat().st_size
         return total
+
+
+#: Selects the checkpoints to be removed of complete ones, which are given oldest first.
+Select = Callable[[Sequence[Found]], Sequence[Found]]
 
 
 def document(path: Path) -> Path:
@@ -438,21 +442,27 @@ class Store:
             found.path.replace(gone)
             remove(gone)
 
-    def publish(self, step: int, keep: int | None = None) -> Path:
+    def publish(self, step: int, select_removable: Select = lambda _: ()) -> Path:
         """Renames a written and flushed checkpoint to its final name. Returns that.
 
-        It replaces another checkpoint of this step. ``keep``: removes checkpoints older than the
-        newest ``keep``, never the published one. Raises CheckpointError or OSError before any
-        change.
+        It replaces another checkpoint of this step. ``select_removable`` gets the complete
+        checkpoints, oldest first, with the new one at its present path; those that it returns are
+        removed, never the new one. Raises CheckpointError or OSError before any change.
         """
         path, part = self.path(step), self.part(step)
         if self.in_parts:
             sync(part)
         found = self.complete()
-        others = [one for one in found if one.step != step]
-        kept = _newest([*others, self._future_entry(step)], keep)
+        new = self._new_entry(step)
+        ordered = sorted(
+            [*(one for one in found if one.step != step), new], key=lambda one: one.key
+        )
+        removed = [one for one in select_removable(ordered) if one is not new]
+        kept = [one for one in ordered if one not in removed]
+        newest = kept[-1]
         gone = [one.path for one in found if one.path != path and one not in kept]
-        aside = self._prepare_manifest(kept) if self.has_manifest else None
+        listed = [replace(one, path=path) if one is new else one for one in kept]
+        aside = self._prepare_manifest(listed) if self.has_manifest else None
         if path.is_dir():  # a rename replaces files only
             old = path.with_name(path.name + _OLD)
             remove(old)
@@ -463,14 +473,14 @@ class Store:
             aside.replace(self.directory / MANIFEST)
         sync(self.directory)
         self._remove(gone)
-        self._link(kept[-1].path)
+        self._link(path if newest is new else newest.path)
         return path
 
-    def _future_entry(self, step: int) -> Found:
-        """The checkpoint to be published, with its final name."""
+    def _new_entry(self, step: int) -> Found:
+        """The checkpoint to be published, at its present path."""
         identity = read_identity(self.container(step))
         generation, save = (identity.generation, identity.save) if identity else (0, "")
-        return Found(step, self.path(step), generation, save)
+        return Found(step, self.part(step), generation, save)
 
     def _link(self, newest: Path) -> None:
         with suppress(OSError):  # a file system without symbolic links
@@ -479,15 +489,13 @@ class Store:
             link.symlink_to(document(newest).relative_to(self.directory))
             link.replace(self.directory / LATEST)
 
-    def prune(self, keep: int, counts: Callable[[Path], bool] = lambda _: True) -> list[Path]:
-        """Removes the checkpoints older than the newest ``keep`` that count; returns them."""
-        found = self.complete()
-        kept = [number for number, one in enumerate(found) if counts(one.path)][-keep:]
-        old = [one.path for one in found[: kept[0]]] if len(kept) == keep else []
-        self._remove(old)
-        if old:
+    def prune(self, select_removable: Select) -> list[Path]:
+        """Removes the checkpoints selected of the complete ones; returns their paths."""
+        removed = [one.path for one in select_removable(self.complete())]
+        self._remove(removed)
+        if removed:
             self.write_manifest()
-        return old
+        return removed
 
     def _remove(self, paths: list[Path]) -> None:
         """Renames files now and deletes them in a thread, because unlinking large files is slow."""
@@ -528,12 +536,6 @@ def _drop_inherited_locks() -> None:
 
 
 os.register_at_fork(after_in_child=_drop_inherited_locks)
-
-
-def _newest(found: Sequence[Found], keep: int | None) -> list[Found]:
-    """The checkpoints to keep, oldest first, always including the last one given."""
-    ordered = sorted(found, key=lambda one: one.key)
-    return [one for one in ordered if keep is None or one in ordered[-keep:] or one is found[-1]]
 
 
 def _make_directory(path: Path) -> None:

@@ -36,6 +36,7 @@ from pario.checkpoint.plan import (
     plan_parts,
 )
 from pario.checkpoint.ranks import ranks_of
+from pario.checkpoint.retention import Keep, Retention, rules_of
 from pario.checkpoint.stage import Draining
 from pario.checkpoint.store import Identity, Store
 from pario.checkpoint.transfer import check_space
@@ -76,8 +77,9 @@ class Writer:
     files : int, "node" or "rank", optional
         Files of a checkpoint: a number, one for each node, or one for each rank. Unless it is 1, a
         checkpoint is a directory, with a master file that presents all files as one.
-    keep : int, optional
-        Number of newest checkpoints that stay; None keeps all.
+    keep : int or Keep, optional
+        Number of newest checkpoints that stay, or rules (:class:`Keep`); None keeps all. A
+        checkpoint that a :class:`State` reads stays until a later save.
     durable : bool, optional
         Flushes a checkpoint to the disk before it gets its name.
     in_flight : int, optional
@@ -120,7 +122,7 @@ class Writer:
         path: str | os.PathLike[str],
         *,
         files: int | str = 1,
-        keep: int | None = None,
+        keep: int | Keep | None = None,
         durable: bool = True,
         in_flight: int = 1,
         safetensors: bool = False,
@@ -128,8 +130,8 @@ class Writer:
         stage_bytes: int = 1 << 36,
         patience: float = PATIENCE,
     ) -> None:
-        for name, value in (("keep", keep), ("in_flight", in_flight), ("stage_bytes", stage_bytes)):
-            if value is not None and value < 1:
+        for name, value in (("in_flight", in_flight), ("stage_bytes", stage_bytes)):
+            if value < 1:
                 raise CheckpointError(f"{name}={value}; expected a number from 1 on")
         check_files(files)
         if safetensors and files != 1:
@@ -144,7 +146,8 @@ class Writer:
         self._snapshots = [Snapshot(shared=self._ranks.size > 1) for _ in range(in_flight)]
         self._pending = deque[Pending]()
         self._closed = False
-        self._store, self._keep, self._durable = Store(path, in_parts=files != 1), keep, durable
+        self._store, self._durable = Store(path, in_parts=files != 1), durable
+        self._retention = Retention(rules_of(keep))
         self._converter = Converter(self._ranks.rank, self._ranks.size)
         self._plan: SavePlan | None = None
         self._about: dict[str, Any] = {}
@@ -470,6 +473,7 @@ class Writer:
             return same, self._ranks.can_open_files
 
         def decide(everyones: list[tuple[bool, bool]]) -> tuple[Identity, bool, bool]:
+            self._retention.check_attrs(attrs)
             own = self._store.next_identity(step)
             same, joint = (all(answers) for answers in zip(*everyones, strict=True))
             again = self._plan is not None and same
@@ -581,8 +585,8 @@ class Writer:
         return self._store.path(step) if self._draining else self._publish(self._store, step)
 
     def _publish(self, store: Store, step: int) -> Path:
-        """Publishes a step of ``store``, and removes older ones."""
-        return store.publish(step, self._keep)
+        """Publishes a step of ``store``, and removes those that no rule keeps."""
+        return store.publish(step, self._retention.select_removable)
 
 
 def _git_describe() -> str:

@@ -35,13 +35,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="relative difference of numbers that does not count (default 0)",
     )
-    prune = _action(actions, "prune", "remove all checkpoints but the newest", "path")
+    prune = _action(actions, "prune", "remove the checkpoints that no rule keeps", "path")
     prune.add_argument(
         "--keep",
         type=int,
         required=True,
         metavar="N",
-        help="number of checkpoints to keep; damaged ones do not count",
+        help="keep the newest N; damaged ones do not count",
+    )
+    prune.add_argument(
+        "--every", type=int, metavar="N", help="also keep steps that are multiples of N"
+    )
+    prune.add_argument(
+        "--best", type=int, metavar="N", help="also keep those with the N best values of --metric"
+    )
+    prune.add_argument(
+        "--metric", default="", metavar="NAME", help="attribute of the checkpoints with a number"
+    )
+    prune.add_argument(
+        "--highest", action="store_true", help="the highest values are the best, not the lowest"
     )
     merge = _action(
         actions,
@@ -360,18 +372,25 @@ def _diff(arguments: argparse.Namespace) -> int:
 def _prune(arguments: argparse.Namespace) -> int:
     from pario import wording
     from pario.checkpoint.errors import CheckpointError
+    from pario.checkpoint.retention import Keep, Retention
     from pario.checkpoint.store import Store
 
     if arguments.keep < 1:
         raise CheckpointError(f"--keep {arguments.keep}; expected a number from 1 on")
+    rules = Keep(
+        arguments.keep, arguments.every, arguments.best, arguments.metric, arguments.highest
+    )
     if not Path(arguments.path).is_dir():
         raise CheckpointError(f"{arguments.path}: no such directory")
     if _itself(Path(arguments.path)):
         raise CheckpointError(f"{arguments.path}: is a checkpoint; expected a directory of them")
-    store = Store(arguments.path)
+    store, retention = Store(arguments.path), Retention(rules)
     store.claim(torn=False)
     try:
-        for path in store.prune(arguments.keep, lambda path: not _state(path)):
+        retention.require_metrics(store.complete())
+        for path in store.prune(
+            lambda found: retention.select_removable(found, lambda one: not _state(one.path))
+        ):
             print(f"removed {wording.printable(str(path))}")
     finally:
         store.release()

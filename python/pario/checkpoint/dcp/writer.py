@@ -21,6 +21,7 @@ from pario.checkpoint.dcp.storage import Storage
 from pario.checkpoint.dcp.values import Collected, Facts, tree_of
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Shape
+from pario.checkpoint.retention import Keep
 from pario.checkpoint.store import Store
 from pario.checkpoint.tensors import attrs_of
 from pario.ranks import PATIENCE, Ranks
@@ -45,6 +46,8 @@ class Writer(Storage[SavePlan], StorageWriter):  # type: ignore[misc]
         The ``process_group`` of ``dcp.save``; the default group by default.
     no_dist : bool, optional
         The ``no_dist`` of ``dcp.save``: this process saves alone.
+    attrs : mapping, optional
+        Attributes of the checkpoint, as for :meth:`pario.checkpoint.Writer.save`, such as a metric.
     keep, files, durable, safetensors, stage, stage_bytes, patience
         As for :class:`pario.checkpoint.Writer`. With ``stage``, ``dcp.save`` returns when the
         checkpoint is staged, and the directory stays locked until :meth:`close`.
@@ -71,8 +74,9 @@ class Writer(Storage[SavePlan], StorageWriter):  # type: ignore[misc]
         step: int | None = None,
         process_group: Any = None,
         no_dist: bool = False,
+        attrs: Mapping[str, Any] | None = None,
         files: int | str = 1,
-        keep: int | None = None,
+        keep: int | Keep | None = None,
         durable: bool = True,
         safetensors: bool = False,
         stage: str | os.PathLike[str] | None = None,
@@ -89,6 +93,7 @@ class Writer(Storage[SavePlan], StorageWriter):  # type: ignore[misc]
             "stage_bytes": stage_bytes,
             "patience": patience,
         }
+        self._attrs = dict(attrs or {})
         self._stays_open = stage is not None
         self._writer: writer.Writer | None = None
         self._directory = Path()
@@ -165,7 +170,7 @@ class Writer(Storage[SavePlan], StorageWriter):  # type: ignore[misc]
             self._writer = writer.Writer(ranks, directory, **self._options)
             self._directory = directory
         try:
-            self._writer.save(step, arrays)
+            self._writer.save(step, arrays, self._attrs)
         except BaseException:
             held, self._writer = self._writer, None
             held.__exit__(CheckpointError, None, None)
