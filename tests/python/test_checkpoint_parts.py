@@ -193,7 +193,10 @@ def test_only_the_newest_are_kept_with_all_their_parts(tmp_path):
     (tmp_path / "step-5").mkdir()  # not a directory of pario
     save(tmp_path, "rank", steps=(1, 2, 3))
     store = Store(tmp_path)
-    assert [path.name for path in store.prune(lambda found: found[:-1])] == ["step-00000001", "step-00000002"]
+    assert [path.name for path in store.prune(lambda found: found[:-1])] == [
+        "step-00000001",
+        "step-00000002",
+    ]
     store.await_removal()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "MANIFEST",

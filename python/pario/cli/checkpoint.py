@@ -35,26 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="relative difference of numbers that does not count (default 0)",
     )
-    prune = _action(actions, "prune", "remove the checkpoints that no rule keeps", "path")
-    prune.add_argument(
-        "--keep",
-        type=int,
-        required=True,
-        metavar="N",
-        help="keep the newest N; damaged ones do not count",
-    )
-    prune.add_argument(
-        "--every", type=int, metavar="N", help="also keep steps that are multiples of N"
-    )
-    prune.add_argument(
-        "--best", type=int, metavar="N", help="also keep those with the N best values of --metric"
-    )
-    prune.add_argument(
-        "--metric", default="", metavar="NAME", help="attribute of the checkpoints with a number"
-    )
-    prune.add_argument(
-        "--highest", action="store_true", help="the highest values are the best, not the lowest"
-    )
+    _add_prune(actions)
     merge = _action(
         actions,
         "merge",
@@ -126,6 +107,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="N",
             help="step in the directory (default: the newest)",
         )
+
+
+def _add_prune(actions: Any) -> None:
+    prune = _action(actions, "prune", "remove the checkpoints that no rule keeps", "path")
+    prune.add_argument(
+        "--keep",
+        type=int,
+        required=True,
+        metavar="N",
+        help="keep the newest N; damaged ones do not count",
+    )
+    prune.add_argument(
+        "--every", type=int, metavar="N", help="also keep steps that are multiples of N"
+    )
+    prune.add_argument(
+        "--best", type=int, metavar="N", help="also keep those with the N best values of --metric"
+    )
+    prune.add_argument(
+        "--metric", default="", metavar="NAME", help="attribute of the checkpoints with a number"
+    )
+    prune.add_argument(
+        "--highest", action="store_true", help="the highest values are the best, not the lowest"
+    )
 
 
 def _action(actions: Any, name: str, text: str, *paths: str) -> argparse.ArgumentParser:
