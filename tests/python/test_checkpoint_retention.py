@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pario.checkpoint import CheckpointError, Keep, Writer, load
-from pario.checkpoint.retention import is_read
+from pario.checkpoint.retention import is_read, select_kept
 from pario.checkpoint.store import Found, Store
 from tests.python.test_cli_checkpoint import cli
 
@@ -27,7 +27,7 @@ def save(path, losses, keep=None, **options) -> None:
 def select(keep, losses) -> list[int]:
     found = [Found(step, step, number, "") for number, step in enumerate(losses)]
     metrics = {step: loss for step, loss in losses.items() if loss is not None}
-    return [one.step for one in keep.select(found, metrics)]
+    return [one.step for one in select_kept(keep, found, metrics)]
 
 
 @pytest.mark.parametrize(

@@ -77,15 +77,16 @@ class Keep:
                 f"best={self.best}, metric={self.metric!r}; expected both or neither"
             )
 
-    def select(self, found: Sequence[Found], metrics: Mapping[Path, float]) -> list[Found]:
-        """The checkpoints that stay. Pure. ``found``: oldest first; ``metrics``: by path, without
-        those that have none."""
-        sign = -1 if self.highest else 1
-        ranked = [one for one in reversed(found) if one.path in metrics]
-        ranked.sort(key=lambda one: sign * metrics[one.path])
-        kept = {one.path for one in (*found[-self.last :], *ranked[: self.best or 0])}
-        kept |= {one.path for one in found if self.every and one.step % self.every == 0}
-        return [one for one in found if one.path in kept]
+
+def select_kept(keep: Keep, found: Sequence[Found], metrics: Mapping[Path, float]) -> list[Found]:
+    """The checkpoints that rules keep. Pure. ``found``: oldest first; ``metrics``: by path, without
+    those that have none."""
+    sign = -1 if keep.highest else 1
+    ranked = [one for one in reversed(found) if one.path in metrics]
+    ranked.sort(key=lambda one: sign * metrics[one.path])
+    kept = {one.path for one in (*found[-keep.last :], *ranked[: keep.best or 0])}
+    kept |= {one.path for one in found if keep.every and one.step % keep.every == 0}
+    return [one for one in found if one.path in kept]
 
 
 def rules_of(keep: int | Keep | None) -> Keep | None:
@@ -142,7 +143,7 @@ class Retention:
         if len(counted) < self._keep.last:
             return []
         metrics, unknown = self._read_metrics(counted)
-        stays = [*self._keep.select(counted, metrics), *unknown]
+        stays = [*select_kept(self._keep, counted, metrics), *unknown]
         older = found[: found.index(counted[-self._keep.last])]
         return [one for one in older if one not in stays and not is_read(one.path)]
 
