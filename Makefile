@@ -10,7 +10,8 @@
 # make changelog   join the fragments of changelog.d into CHANGELOG.md for a release
 # make manuals   manual page and completions of bash, zsh, fish in build/share
 # make wheel     wheels in dist/ for glibc 2.28, x86-64 and aarch64, by Zig from PyPI; checks them
-# make conformance   write docs/conformance.md from the results of make test-all
+# make conformance   write docs/conformance.md from the results of make test-all;
+#                RESULTS="FILE..." joins parts of a run, the oldest first
 # make flaky     run tests COUNT=20 times each beside a load, to find those that fail sometimes.
 #                TESTS='tests/mpi -m "not exhaustive"' selects tests, RESTART=1 begins anew
 # make fuzz      run each fuzzer for SECONDS_EACH=60; new inputs stay in build/fuzz/corpus
@@ -25,6 +26,7 @@ JOBS ?= $(shell nproc)
 TEST_JOBS := $(shell expr 2 \* $(JOBS))
 COUNT ?= 20
 SECONDS_EACH ?= 60
+RESULTS ?= build/test-all/results.jsonl
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 # Without bytecode each worker of pytest compiles all tests again, and each `pario` all modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -69,7 +71,7 @@ test-all: $(VENV)/setup-all.stamp build
 	$(PYTHON) -m tools.test_all --jobs $(JOBS) $(if $(RESTART),--restart) $(STEPS)
 
 conformance:
-	$(PYTHON) -m tools.write_conformance build/test-all/results.jsonl > build/conformance.md
+	$(PYTHON) -m tools.write_conformance $(RESULTS) > build/conformance.md
 	mv build/conformance.md docs/conformance.md
 
 flaky: $(VENV)/setup-all.stamp build

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
-_SELECTING = ("PYTEST_ADDOPTS", "PARIO_SUITES_MPIIO")
 _LIBC = ctypes.CDLL(None, use_errno=True)
 #: Signals that end a process group, and the seconds it has after each.
 _ENDING = ((signal.SIGINT, 60), (signal.SIGTERM, 10), (signal.SIGKILL, 10))
@@ -46,9 +45,9 @@ def _exit_on_signal(number: int, frame: object) -> None:
 def child_environment() -> dict[str, str]:
     """Returns the environment of children: programs of this Python's environment come first.
 
-    Variables that would run other tests than the tool asks for are left out.
+    PYTEST_ADDOPTS, which would run other tests than the tool asks for, is left out.
     """
-    kept = {name: value for name, value in os.environ.items() if name not in _SELECTING}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
     return kept | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 

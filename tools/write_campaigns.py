@@ -26,9 +26,9 @@ def count_groups(results: Iterable[Result]) -> dict[str, Counter[str]]:
     """The counts by campaign and scenario, such as `faults::pack`."""
     groups: dict[str, Counter[str]] = {}
     for result in results:
-        if result.counts:
+        if counts := {key: n for key, n in result.counts.items() if key in _COLUMNS}:
             name = _GROUP.sub("", result.test)
-            groups.setdefault(name, Counter()).update(result.counts)
+            groups.setdefault(name, Counter()).update(counts)
     return groups
 
 

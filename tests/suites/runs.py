@@ -6,7 +6,8 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -25,12 +26,13 @@ _WRONG = re.compile(r"Found\s+[1-9]\d* errors|fail with|FAILED|AddressSanitizer"
 
 @dataclass(frozen=True)
 class Result:
-    """The verdict of one run (passed, failed or skipped) and its reason."""
+    """The verdict of one run (passed, failed or skipped), its reason and its wall time."""
 
     program: Program
     verdict: str
     why: str = ""
     output: str = ""
+    seconds: float = 0.0
 
 
 def under_pario(library: Path | None, extra: dict[str, str] | None = None) -> dict[str, str]:
@@ -90,15 +92,17 @@ def run(
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     job = mpi.start(*command, *program.arguments, ranks=program.ranks)
+    begin = time.monotonic()
     try:
         result = judge(
             suite, program, run_job(job, directory, suite_environment(library), limit=seconds)
         )
     except LateError as late:
         result = Result(program, "failed", f"did not end in {seconds:.0f} seconds", str(late))
+    elapsed = time.monotonic() - begin
     (directory.parent / f"{directory.name}.output").write_text(result.output)
     shutil.rmtree(directory, ignore_errors=True)
-    return result
+    return replace(result, seconds=elapsed)
 
 
 def judge(suite: Suite, program: Program, done: subprocess.CompletedProcess[str]) -> Result:
