@@ -29,6 +29,7 @@ test /usr/lib/x86_64-linux-gnu/libjemalloc.so.2 libjemalloc2 tests-with-other-pr
 test h5dump hdf5-tools tests-with-programs-of-others
 test rsync rsync tests-of-resumed-transfers
 test /usr/lib/x86_64-linux-gnu/liblz4.so.1 liblz4-1 shuffles-through-compressed-files
+system /usr/sbin/sshd openssh-server tests-of-transfers-to-other-hosts
 system mpicc.mpich mpich MPI-tests
 system ceph-mon ceph-mon tests-on-CephFS
 system ceph-osd ceph-osd tests-on-CephFS

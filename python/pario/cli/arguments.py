@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from pario.cli.paths import path, path_text
+from pario.cli.numbers import positive
+from pario.cli.paths import path, path_or_host_text, path_text
 
 
 def add_logs(
@@ -50,10 +51,25 @@ def add_page(
     parser.add_argument("--all", action="store_true", help=f"show all {rows}, not one screen")
 
 
-def add_pack(parser: argparse.ArgumentParser) -> None:
-    """PACK: an archive."""
+def add_pack(parser: argparse.ArgumentParser, *, remote: bool = False) -> None:
+    """PACK: an archive, with ``remote`` also one on another host."""
+    written = "a directory written by pario pack"
     parser.add_argument(
-        "pack", type=path_text, metavar="PACK", help="a directory written by pario pack"
+        "pack",
+        type=path_or_host_text if remote else path_text,
+        metavar="PACK",
+        help=f"{written}, here or on another host, HOST:PATH" if remote else written,
+    )
+
+
+def add_transfers(parser: argparse.ArgumentParser) -> None:
+    """--transfers, for archives on other hosts."""
+    parser.add_argument(
+        "--transfers",
+        type=positive,
+        default=4,
+        metavar="N",
+        help="of HOST:PATH: the shards that are transferred at the same time (default 4)",
     )
 
 

@@ -11,12 +11,18 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pario import wording
+from pario.cli.arguments import add_transfers
 from pario.cli.numbers import positive, positive_size
-from pario.cli.paths import path_text, require_directory
+from pario.cli.paths import path_or_host_text, path_text, require_directory
 from pario.errors import ParioError
 from pario.progress import show_progress
+
+if TYPE_CHECKING:
+    from pario.move.archive import Packing
+    from pario.move.rsync import HostPath
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,9 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=path_text,
+        type=path_or_host_text,
         metavar="OUT",
-        help="new directory for shards and index (default: DIR.pack)",
+        help="new directory for shards and index, here or on another host, HOST:PATH"
+        " (default: DIR.pack)",
     )
     parser.add_argument(
         "--shard-size",
@@ -53,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads", type=positive, default=0, metavar="N", help="default: one for each processor"
     )
+    add_transfers(parser)
     parser.add_argument(
         "--subdirs",
         type=positive,
@@ -78,28 +86,42 @@ def run(arguments: argparse.Namespace) -> int:
     require_directory(arguments.directory, "a directory of files")
     if arguments.subdirs:
         return _spread_files(arguments)
-    from pario.move.archive import pack
-
     directory = arguments.directory.rstrip("/") or "/"
     output = arguments.output or f"{Path(directory).resolve()}.pack"
+    options = {
+        "shard_size": arguments.shard_size,
+        "shards": arguments.shards,
+        "level": arguments.level,
+        "workers": arguments.threads,
+    }
+    from pario.move.rsync import host_path
+
+    if target := host_path(output):
+        return _send(directory, target, arguments.transfers, options)
+    from pario.move.archive import pack
+
     _require_apart(directory, output)
     with show_progress(output) as show:
-        done = pack(
-            directory,
-            output,
-            shard_size=arguments.shard_size,
-            shards=arguments.shards,
-            level=arguments.level,
-            workers=arguments.threads,
-            show=show,
-        )
+        done = pack(directory, output, show=show, **options)
+    print(f"{wording.printable(output)}: {_describe(done)}", file=sys.stderr)
+    return 0
+
+
+def _send(directory: str, target: HostPath, transfers: int, options: dict[str, int]) -> int:
+    """Packs a directory to another host, or sends an archive."""
+    from pario.move.archive.remote import send
+
+    done = send(directory, target, transfers, **options)
+    described = f"{_describe(done.packing)}; " if done.packing else ""
+    sent = f"{wording.size(done.sent)} of {wording.size(done.size)} sent"
+    print(f"{wording.printable(str(target))}: {described}{sent}", file=sys.stderr)
+    return 0
+
+
+def _describe(done: Packing) -> str:
     shards = wording.plural(done.shards, "shard")
     sizes = f"{wording.size(done.size)} in {shards} of {wording.size(done.packed)} together"
-    print(
-        f"{wording.printable(output)}: {wording.plural(done.members, 'member')}, {sizes}",
-        file=sys.stderr,
-    )
-    return 0
+    return f"{wording.plural(done.members, 'member')}, {sizes}"
 
 
 def _require_apart(directory: str, output: str) -> None:

@@ -39,6 +39,18 @@ def path_or_url_text(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def path_or_host_text(text: str) -> str:
+    """A path here, or HOST:PATH, unchanged."""
+    from pario.move.rsync import host_path
+
+    try:
+        if is_url(text) or not host_path(text):
+            local_path(text)
+    except ParioError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
 def staged_path_text(text: str) -> str:
     """Two paths DIR=LOCAL, unchanged."""
     for one in text.split("=", 1):

@@ -4,24 +4,25 @@ spread over subdirectories becomes flat again."""
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
-from pario.cli.arguments import add_pack
+from pario.cli.arguments import add_pack, add_transfers
 from pario.cli.numbers import positive, size
 from pario.cli.paths import path_text, require_archive, require_directory
 from pario.errors import ParioError
 from pario.progress import show_progress
 
 if TYPE_CHECKING:
-    from pario.move.archive import Archive
+    from pario.move.rsync import HostPath
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario unpack``."""
-    add_pack(parser)
+    add_pack(parser, remote=True)
     parser.add_argument(
         "members",
         nargs="*",
@@ -66,23 +67,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads", type=positive, default=0, metavar="N", help="default: one for each processor"
     )
+    add_transfers(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Unpacks the archive or gathers a spread directory. Exit status 1: members lost attributes."""
-    from pario.move.archive import Archive
     from pario.move.archive.subdirs import read_note
+    from pario.move.rsync import host_path
 
-    require_directory(arguments.pack, "a directory written by pario pack")
-    if read_note(Path(arguments.pack)):
+    pack = arguments.pack
+    source = host_path(pack)
+    if source and not os.path.lexists(pack):
+        return _fetch(source, arguments)
+    require_directory(pack, "a directory written by pario pack")
+    if read_note(Path(pack)):
         return _gather(arguments)
-    require_archive(arguments.pack)
-    with show_progress(arguments.pack) as show:
-        archive = Archive(arguments.pack)
-        if arguments.stdout:
-            return _print(archive, arguments.members)
-        output = arguments.output or _output_of(arguments.pack)
-        done = archive.unpack(
+    require_archive(pack)
+    if arguments.stdout:
+        return _print(pack, arguments.members)
+    return _unpack(pack, arguments.output or _output_of(pack), arguments)
+
+
+def _fetch(source: HostPath, arguments: argparse.Namespace) -> int:
+    """Unpacks an archive of another host."""
+    from pario.move.archive.remote import fetch
+
+    if arguments.stdout:
+        raise ParioError(f"{source} is on another host; expected no --stdout")
+    output = arguments.output or _output_of(source.name)
+    with fetch(source, output, arguments.transfers) as copy:
+        return _unpack(str(copy), output, arguments)
+
+
+def _unpack(pack: str, output: str, arguments: argparse.Namespace) -> int:
+    """Exit status 1: members lost attributes."""
+    from pario.move.archive import Archive
+
+    with show_progress(output) as show:
+        done = Archive(pack).unpack(
             output,
             arguments.members,
             workers=arguments.threads,
@@ -112,13 +134,17 @@ def _output_of(pack: str) -> str:
     return str(path.with_suffix(""))
 
 
-def _print(archive: Archive, members: list[str]) -> int:
+def _print(pack: str, members: list[str]) -> int:
+    from pario.move.archive import Archive
+
     if not members:
         raise ParioError("--stdout writes members; expected their names")
-    archive.verify_index()
-    for name in members:
-        for piece in archive.chunks(name):
-            sys.stdout.buffer.write(piece)
+    with show_progress(pack):
+        archive = Archive(pack)
+        archive.verify_index()
+        for name in members:
+            for piece in archive.chunks(name):
+                sys.stdout.buffer.write(piece)
     sys.stdout.flush()
     return 0
 
