@@ -7,7 +7,7 @@
 # make asan tsan     unit tests under the sanitizers
 # make test-all  every test, in steps; an interrupted run continues where it stopped.
 #                RESTART=1 begins anew, STEPS="unit suites" selects steps
-# make changelog   join the fragments of changelog.d into CHANGELOG.md for a release
+# make changelog RELEASE=0.2.0   join the fragments of changelog.d into CHANGELOG.md
 # make manuals   manual page and completions of bash, zsh, fish in build/share
 # make wheel     wheels in dist/ for glibc 2.28, x86-64 and aarch64, by Zig from PyPI; checks them
 # make conformance   write docs/conformance.md from the results of make test-all;
@@ -30,7 +30,9 @@ RESULTS ?= build/test-all/results.jsonl
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 # Without bytecode each worker of pytest compiles all tests again, and each `pario` all modules.
 unexport PYTHONDONTWRITEBYTECODE
-NATIVE := $(shell find src cmake CMakeLists.txt pyproject.toml VERSION -type f 2>/dev/null)
+# The version is that of the commit and its tags (CONTRIBUTING.md).
+COMMIT := $(wildcard $(shell git rev-parse --git-path logs/HEAD --git-path refs/tags 2>/dev/null))
+NATIVE := $(shell find src cmake CMakeLists.txt pyproject.toml -type f 2>/dev/null) $(COMMIT)
 TIMED := tools/timed.sh
 # The editable installation and the unit tests share one build directory and so their objects.
 INSTALL := $(PYTHON) -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps \
@@ -94,7 +96,7 @@ check: $(VENV)/setup-test.stamp build
 	@$(TIMED) "checks" tools/check.sh
 
 changelog: $(VENV)/setup-test.stamp
-	$(VENV)/bin/towncrier build --yes --version "$$(cat VERSION)"
+	$(VENV)/bin/towncrier build --yes --version "$(RELEASE)"
 
 benchmarks: build
 	$(PYTHON) bench/render.py

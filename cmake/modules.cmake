@@ -10,7 +10,7 @@ function(pario_module path)
   endforeach()
   add_library(pario_${name} OBJECT ${sources})
   target_include_directories(pario_${name} PUBLIC "${CMAKE_CURRENT_SOURCE_DIR}")
-  target_compile_definitions(pario_${name} PRIVATE PARIO_VERSION="${PROJECT_VERSION}" _GNU_SOURCE)
+  target_compile_definitions(pario_${name} PRIVATE _GNU_SOURCE)
   target_compile_options(
     pario_${name}
     PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -fvisibility=hidden

@@ -101,7 +101,8 @@ print(*project["dependencies"], *(r for extra in sys.argv[1:] for r in extras[ex
 PY
 }
 
-install_into "$venv" "pip>=23.2" "scikit-build-core>=1.1" "nanobind>=3.1" "cmake>=3.25" ninja
+install_into "$venv" "pip>=23.2" "scikit-build-core>=1.1" "nanobind>=3.1" "setuptools-scm>=8" \
+  "cmake>=3.25" ninja
 extras=mpi
 ! includes test || extras="mpi test lint docs"
 mapfile -t wanted < <(requirements $extras)

@@ -24,6 +24,7 @@ class Pario(PythonPackage):
     depends_on("python@3.11:", type=("build", "run"))
     depends_on("py-scikit-build-core@1.1:", type="build")
     depends_on("py-nanobind@3.1:", type="build")
+    depends_on("py-setuptools-scm@8:", type="build")
     depends_on("py-pip", type="build")
     depends_on("cmake@3.25:", type="build")
     depends_on("ninja", type="build")

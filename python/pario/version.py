@@ -1,4 +1,4 @@
-"""The one version number: the file VERSION, which the build writes into the installed package."""
+"""The one version number: that of git's tags, which the build writes into the installed package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipes of packaging/ have a valid syntax, and the versions of pyproject.toml."""
+"""The recipes of packaging/ have a valid syntax, and the versions of the changelog and project."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "packaging"
-VERSION = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
 RECIPES = sorted(p for p in FOLDER.rglob("*") if p.is_file() and p.name != "README.md")
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+#: The versions of the changelog, the latest one first: that of the files that have no other source.
+RELEASES = re.findall(r"^## (\d\S*)", CHANGELOG, re.MULTILINE)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
@@ -40,10 +42,12 @@ def test_a_recipe_that_was_never_built_says_untested(recipe: Path) -> None:
     assert f"`{recipe.relative_to(FOLDER)}`" in read("README.md")
 
 
-@pytest.mark.parametrize("name", ["spack/package.py", f"easybuild/pario-{VERSION}-foss-2023b.eb"])
+@pytest.mark.parametrize(
+    "name", ["spack/package.py", f"easybuild/pario-{RELEASES[0]}-foss-2023b.eb"]
+)
 def test_recipes_in_python_have_its_syntax(name: str) -> None:
     tree = ast.parse(read(name))
-    assert VERSION in read(name)
+    assert RELEASES[0] in read(name)
     assert len(tree.body) > 1
 
 
@@ -57,7 +61,7 @@ def test_the_spack_recipe_has_the_requirements_of_the_project() -> None:
 def test_the_conda_recipe_has_the_requirements_of_the_project() -> None:
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     recipe = yaml.safe_load(read("conda-forge/recipe.yaml"))
-    assert recipe["context"]["version"] == VERSION
+    assert recipe["context"]["version"] == RELEASES[0]
     runs = [f"{name} >={lowest}" for name, lowest in lower_bounds()]
     assert recipe["requirements"]["run"] == [f"python {PROJECT['requires-python']}", *runs]
 
@@ -86,7 +90,7 @@ def test_containers_have_known_instructions() -> None:
 
 def test_module_files_and_citation_name_the_version() -> None:
     for path in (FOLDER / "modules/pario", FOLDER / "modules/pario.lua", ROOT / "CITATION.cff"):
-        assert VERSION in path.read_text(encoding="utf-8")
+        assert RELEASES[0] in path.read_text(encoding="utf-8")
 
 
 def test_the_citation_has_the_keys_that_readers_require() -> None:

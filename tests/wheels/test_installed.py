@@ -32,6 +32,7 @@ class Environment:
 
     def __init__(self, folder: Path, interpreter: Path, wheel: Path) -> None:
         begin = time.monotonic()
+        self.wheel = wheel
         self.bin = folder / "venv/bin"
         run_command([interpreter, "-m", "venv", folder / "venv"], status=0)
         tools = folder / "tools"
@@ -79,6 +80,11 @@ def test_from_a_wheel_to_the_first_report(
     report = time.monotonic() - begin
     with capsys.disabled():
         print(f"\nwheel installed in {environment.seconds:.1f} s, report after {report:.1f} s more")
+
+
+def test_the_version_is_that_of_the_wheel(environment: Environment) -> None:
+    shown = environment.run("pario", "--version").split()
+    assert shown == ["pario", environment.wheel.name.split("-")[1]]
 
 
 def test_a_command_without_files_runs(environment: Environment, tmp_path: Path) -> None:
