@@ -3,7 +3,7 @@
 usage: python -m tools.write_campaigns RESULTS... >> PAGE
 
 A result file of `make test-all`, or of one of its steps alone; a line of a later file replaces
-that of an earlier one. docs/reliability.md has such a table.
+that of an earlier one. docs/campaigns.md has such a table.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ usage: python tools/write_tutorials.py [--code] [NAME...]
 
 A part lies between the comments ``<!-- PART -->`` and ``<!-- end -->``. The parts ``exercise``,
 ``test`` and ``solution`` are files of examples/tutorials/NAME; ``failure`` is the message of the
-failing test, ``report`` the first lines of the report of its run. ``--code`` runs nothing and
+failing test, ``report`` the report of its run up to the first finding. ``--code`` runs nothing and
 leaves the last two as they are.
 """
 
@@ -58,11 +58,12 @@ def find_failure(output: str) -> tuple[str, str]:
 
 
 def read_report(logs: str) -> str:
-    """Return the first lines of a report, up to its tables."""
+    """Return the first lines of a report, up to its second finding or its tables."""
     command = [str(Path(sys.executable).parent / "pario"), "report", logs]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     lines = [line.rstrip() for line in text.splitlines()]
-    ends = [number for number, line in enumerate(lines) if line.startswith(("File ", "Slow "))]
+    after = (" 2 ", "File ", "Slow ")
+    ends = [number for number, line in enumerate(lines) if line.startswith(after)]
     return "\n".join(lines[: min([*ends, _REPORT_LINES])]).strip()
 
 

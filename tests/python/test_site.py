@@ -39,6 +39,22 @@ def test_the_command_line_page_has_all_commands() -> None:
     assert "#### pario records shuffle\n" in page
 
 
+def list_pages_to_read() -> list[Path]:
+    """The pages of the site that are not reference."""
+    site = (ROOT / "mkdocs.yml").read_text()
+    before, _, rest = site.partition("  - Reference:\n")
+    after = rest[rest.index("  - Explanation:\n") :]
+    return [ROOT / "docs" / name for name in re.findall(r"\S+\.md$", before + after, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("page", list_pages_to_read(), ids=lambda page: page.stem)
+def test_a_page_that_is_not_reference_has_two_screens_at_most(page: Path) -> None:
+    """A screen has 65 lines of 100 columns. Folded parts and comments do not count."""
+    hidden = r"<details.*?</details>|<!--.*?-->\n"
+    shown = re.sub(hidden, "", page.read_text(), flags=re.DOTALL)
+    assert sum(1 + (len(line) - 1) // 100 if line else 1 for line in shown.splitlines()) <= 130
+
+
 def test_links_out_of_the_site_become_names_of_files() -> None:
     text = "See [the core](../src/README.md) and [findings](findings.md#top)."
     expected = "See the core (`src/README.md`) and [findings](findings.md#top)."
