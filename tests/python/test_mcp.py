@@ -1,15 +1,17 @@
-"""pario mcp: a scripted client repairs a bad program by tools alone."""
+"""pario mcp: a scripted client repairs bad programs by tools alone."""
 
 import asyncio
 import builtins
+import inspect
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pario.cli import main, mcp_tools
+from pario.cli import COMMANDS, main, mcp_tools
 from tests.support.commands import run_command
 
 PARIO = Path(sys.executable).parent / "pario"
@@ -18,6 +20,12 @@ import sys, time
 with open(sys.argv[1], "w") as log:
     for line in range(150_000):
         print(f"line {line}", file=log, flush=True)
+"""
+POLL = """
+import os
+for step in range(400_000):
+    if os.path.exists('stop'):
+        break
 """
 
 
@@ -36,18 +44,85 @@ def test_without_the_package_the_message_names_it(
     assert "pip install 'mcp>=2'" in capsys.readouterr().err
 
 
+def check(answer: mcp_tools.Answer) -> mcp_tools.Answer:
+    """Asserts that an answer has an id of the list, and that its next step can be called."""
+    assert answer["id"] in mcp_tools.ANSWERS
+    assert answer["text"]
+    if (step := answer["next"]) is None:
+        assert answer["id"].startswith("explain.")
+        return answer
+    tools = {tool.__name__: tool for tool in mcp_tools.TOOLS}
+    inspect.signature(tools[step["tool"]]).bind(**step["arguments"])
+    words = shlex.split(step["command"])
+    assert step["tool"] == "explain" or (words[0] == "pario" and words[1] in COMMANDS)
+    return answer
+
+
+def test_the_page_lists_the_ids_of_all_answers_with_their_meanings() -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/agents.md").read_text()
+    rows = [f"| `{id}` | {meaning} |" for id, meaning in mcp_tools.ANSWERS.items()]
+    assert "\n".join(rows) in page
+
+
 def test_findings_and_settings_are_explained_by_name() -> None:
-    finding = mcp_tools.explain("small-writes")
+    finding = check(mcp_tools.explain("small-writes"))
     assert finding["id"] == "explain.finding"
     assert "**Repair:**" in finding["text"]
-    assert mcp_tools.explain("cb_nodes")["id"] == "explain.setting"
-    assert mcp_tools.explain("nothing")["id"] == "explain.unknown"
+    assert check(mcp_tools.explain("cb_nodes"))["id"] == "explain.setting"
 
 
-def test_a_missing_run_is_an_error_with_its_text(tmp_path: Path) -> None:
-    answer = mcp_tools.report("run.pario", str(tmp_path))
+def test_an_unknown_name_leads_to_the_most_similar_one() -> None:
+    answer = check(mcp_tools.explain("small-write"))
+    assert answer["id"] == "explain.unknown"
+    assert answer["next"] and answer["next"]["arguments"] == {"name": "small-writes"}
+
+
+@pytest.mark.parametrize("id", mcp_tools.ANSWERS)
+def test_each_answer_is_explained_by_its_id(id: str) -> None:
+    assert check(mcp_tools.explain(id))["text"] == mcp_tools.ANSWERS[id]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "named"),
+    [
+        ("report", {"run": "run.pario"}, "no such file"),
+        ("advise", {"run": "run.pario"}, "no such file"),
+        ("compare", {"before": "a.pario", "after": "b.pario"}, "no such file"),
+        ("run", {"command": []}, "expected: a program"),
+        ("fix", {"command": []}, "expected: a program"),
+        ("run", {"command": ["true"], "directory": "absent"}, "existing directory"),
+        ("report", {"run": "run.pario", "directory": "absent"}, "existing directory"),
+    ],
+)
+def test_a_wrong_argument_is_an_error_that_names_it(
+    tool: str, arguments: dict[str, Any], named: str, tmp_path: Path
+) -> None:
+    place = tmp_path / arguments.get("directory", "")
+    answer = check(getattr(mcp_tools, tool)(**arguments | {"directory": str(place)}))
     assert answer["id"] == "error"
-    assert "no such file" in answer["text"]
+    assert named in answer["text"]
+
+
+@pytest.mark.parametrize("tool", ["run", "fix"])
+def test_a_command_that_does_not_exist_is_not_recorded(tool: str, tmp_path: Path) -> None:
+    answer = check(getattr(mcp_tools, tool)(["./absent"], str(tmp_path)))
+    assert answer["id"] == f"{tool}.not-recorded"
+    assert "absent" in answer["text"]
+
+
+@pytest.mark.parametrize("tool", ["run", "fix"])
+def test_a_program_that_fails_is_named_with_its_status(tool: str, tmp_path: Path) -> None:
+    answer = check(getattr(mcp_tools, tool)(["ls", "absent"], str(tmp_path)))
+    assert answer["id"] == f"{tool}.program-failed"
+    assert answer["facts"]["status"] == 2
+
+
+def test_a_program_without_findings_needs_no_repair(tmp_path: Path) -> None:
+    answers = [check(tool(["true"], str(tmp_path))) for tool in (mcp_tools.run, mcp_tools.fix)]
+    assert [answer["id"] for answer in answers] == ["run.no-findings", "fix.no-settings"]
+    run = answers[1]["facts"]["run"]
+    assert check(mcp_tools.report(run, str(tmp_path)))["id"] == "report.no-findings"
+    assert check(mcp_tools.advise(run, str(tmp_path), 0))["id"] == "advise.no-settings"
 
 
 @pytest.mark.system
@@ -70,8 +145,48 @@ def test_a_client_repairs_a_program_by_the_next_steps(tmp_path: Path) -> None:
     assert (tmp_path / "log.txt").read_text().count("\n") == 150_000
 
 
-async def follow(step: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Calls a tool of the server, then the next one that each answer names, four at most."""
+@pytest.mark.system
+def test_a_client_repairs_a_program_by_fix_and_uses_its_settings(tmp_path: Path) -> None:
+    pytest.importorskip("mcp.server.mcpserver", reason="mcp 2 is not installed")
+    (tmp_path / "bad.py").write_text(BAD)
+    command = [sys.executable, "bad.py", str(tmp_path / "log.txt")]
+    first = {"tool": "fix", "arguments": {"command": command, "directory": str(tmp_path)}}
+    fixed, used, compared, _ = asyncio.run(follow(first))
+    assert fixed["id"] in ("fix.faster", "fix.not-faster")  # by the load of the machine
+    assert "streams" in Path(fixed["facts"]["settings"]).read_text()
+    if fixed["id"] == "fix.faster":
+        assert fixed["facts"]["after_seconds"] < fixed["facts"]["before_seconds"]
+        assert (used["id"], compared["id"].split(".")[0]) == ("run.with-settings", "compare")
+    assert (tmp_path / "log.txt").read_text().count("\n") == 150_000
+
+
+@pytest.mark.system
+def test_a_client_changes_a_program_that_no_setting_repairs(tmp_path: Path) -> None:
+    """The client replaces the line that the finding names, as its explanation says."""
+    pytest.importorskip("mcp.server.mcpserver", reason="mcp 2 is not installed")
+    program = tmp_path / "poll.py"
+    program.write_text(POLL)
+    command = [sys.executable, "poll.py"]
+    first = {"tool": "run", "arguments": {"command": command, "directory": str(tmp_path)}}
+    before, explained = asyncio.run(follow(first, 2))
+    assert [before["id"], explained["id"]] == ["run.findings", "explain.finding"]
+    finding = before["facts"]["findings"][0]
+    assert finding["rule"] == explained["facts"]["rule"] == "stat-storm"
+    line = int(finding["place"].split(":")[1].split()[0])
+    lines = POLL.splitlines()
+    assert "exists" in lines[line - 1]
+    lines[line - 1] = lines[line - 1].replace("os.path.exists('stop')", "False")
+    program.write_text("\n".join(lines))
+    [after] = asyncio.run(follow(explained["next"], 1))
+    assert "stat-storm" not in [one["rule"] for one in after["facts"]["findings"]]
+    runs = {"before": before["facts"]["run"], "after": after["facts"]["run"]}
+    compare = {"tool": "compare", "arguments": runs | {"directory": str(tmp_path)}}
+    [compared] = asyncio.run(follow(compare, 1))
+    assert compared["id"] == "compare.faster"
+
+
+async def follow(step: dict[str, Any] | None, most: int = 4) -> list[dict[str, Any]]:
+    """Calls a tool of the server, then the next one that each answer names, a few at most."""
     from mcp.client.session import ClientSession
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
@@ -81,11 +196,11 @@ async def follow(step: dict[str, Any] | None) -> list[dict[str, Any]]:
         await session.initialize()
         names = {tool.name for tool in (await session.list_tools()).tools}
         assert names == {"run", "report", "advise", "fix", "compare", "explain"}
-        while step and len(answers) < 4:
+        while step and len(answers) < most:
             arguments = dict(step["arguments"])
             if step["tool"] == "advise":
                 arguments["measure_seconds"] = 0
             result = await session.call_tool(step["tool"], arguments)
-            answers.append(json.loads(result.content[0].text))
+            answers.append(check(json.loads(result.content[0].text)))
             step = answers[-1]["next"]
     return answers

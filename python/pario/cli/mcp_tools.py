@@ -4,10 +4,13 @@ server's streams belong to the protocol, and answers with an :class:`Answer`."""
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
+from statistics import median
 from typing import Any, TypedDict
 
 from pario import wording
@@ -18,7 +21,7 @@ _OUTPUT = 2000  # characters of a program's output
 
 
 class Step(TypedDict):
-    """A tool with its arguments, and the same as a command line."""
+    """A tool with its arguments, and the command line that does the same ("" : none does)."""
 
     tool: str
     arguments: dict[str, Any]
@@ -34,6 +37,34 @@ class Answer(TypedDict):
     next: Step | None
 
 
+#: The ids of all answers, and their meanings.
+ANSWERS = {
+    "run.findings": "the I/O costs time: `next` repairs or explains it",
+    "run.no-findings": "no change of the I/O would save much; if the program is slow, a profiler of"
+    " its computation says why",
+    "run.with-settings": "a run with settings: `next` compares it with the first run",
+    "run.program-failed": "the program failed: its output is in `facts`; repair the command",
+    "run.not-recorded": "nothing was recorded: the command does not exist, or the program is linked"
+    " statically or written in Go, which pario does not see",
+    "report.findings": "as `run.findings`, for a recorded run",
+    "report.no-findings": "as `run.no-findings`, for a recorded run",
+    "advise.settings": "settings that repair the run: `next` runs the program with them",
+    "advise.no-settings": "no settings repair the run: `next` explains how to change the program",
+    "fix.faster": "the program is faster with the settings: `next` runs it with them",
+    "fix.not-faster": "no gain is shown: do not use the settings; `next` reports on the first run",
+    "fix.no-settings": "no settings repair the run: `next` reports on it",
+    "fix.program-failed": "the program failed, as it is or with the settings: the text says which",
+    "fix.not-recorded": "as `run.not-recorded`",
+    "compare.faster": "the second run takes less time, by more than the known noise",
+    "compare.not-faster": "no gain is shown",
+    "explain.finding": "an explanation: change the program, then `next` runs it again",
+    "explain.setting": "a key of pario.toml or a hint of MPI-IO",
+    "explain.answer": "the meaning of an id of this list",
+    "explain.unknown": "nothing has this name: `next` explains the most similar one",
+    "error": "an argument is wrong: the text names it and the expected one",
+}
+
+
 def run(command: list[str], directory: str = ".", settings: str = "") -> Answer:
     """Run a program under pario's tracer and summarise the report of its I/O.
 
@@ -41,28 +72,35 @@ def run(command: list[str], directory: str = ".", settings: str = "") -> Answer:
     path of a pario.toml to apply. The answer names the directory of the run, the verdict and the
     findings with their lines.
     """
+    if problem := _check(directory, command):
+        return problem
     place = _new_run(directory)
     chosen = ["--with", settings] if settings else []
     done = _pario(directory, "run", "--no-report", "-o", place, *chosen, "--", *command)
     output = (done.stdout + done.stderr)[-_OUTPUT:]
     if not any(Path(directory, place).glob("*.plog")):
-        return _answer(
-            "run.not-recorded", output or "nothing was recorded", {"status": done.returncode}
-        )
+        text = output or "nothing was recorded"
+        return _answer("run.not-recorded", text, {"status": done.returncode})
     answer = report(place, directory)
     facts = {"run": place, "status": done.returncode, "output": output, **answer["facts"]}
     if done.returncode:
         text = f"The program ended with status {done.returncode}. {answer['text']}"
-        return _answer("run.program-failed", text, facts, _step("explain", name="exit-status"))
+        return _answer("run.program-failed", text, facts)
     if settings:
         before = _run_before(directory, place)
-        step = _step("compare", before=before, after=place, directory=directory)
+        step = (
+            _step("compare", before=before, after=place, directory=directory)
+            if before
+            else _step("report", run=place, directory=directory)
+        )
         return _answer("run.with-settings", answer["text"], facts, step)
     return _answer(answer["id"].replace("report", "run"), answer["text"], facts, answer["next"])
 
 
 def report(run: str, directory: str = ".") -> Answer:
     """Summarise a recorded run: the verdict, and the findings with seconds, line and repairs."""
+    if problem := _check(directory):
+        return problem
     done = _pario(directory, "report", run, "--json")
     if done.returncode:
         return _describe_error(done)
@@ -82,7 +120,7 @@ def report(run: str, directory: str = ".") -> Answer:
     step = (
         _step("advise", run=run, directory=directory)
         if by_settings
-        else _step("explain", name=findings[0]["rule"])
+        else _step("explain", name=findings[0]["rule"], run=run, directory=directory)
     )
     return _answer("report.findings", "\n".join(lines), facts, step)
 
@@ -93,6 +131,8 @@ def advise(run: str, directory: str = ".", measure_seconds: float = 30.0) -> Ans
     Replays of the recorded calls measure the settings first, for at most `measure_seconds`; 0
     writes them by their estimates.
     """
+    if problem := _check(directory):
+        return problem
     words = [run, "-o", "pario.toml", "--measure", f"{measure_seconds:g}"]
     done = _pario(directory, "advise", *words)
     path = Path(directory, "pario.toml")
@@ -102,7 +142,9 @@ def advise(run: str, directory: str = ".", measure_seconds: float = 30.0) -> Ans
     active = [line for line in text.splitlines() if "=" in line and not line.startswith("#")]
     facts = {"settings": str(path.absolute()), "text": text}
     if not active:
-        return _answer("advise.no-settings", done.stderr.strip(), facts)
+        rules = [one["rule"] for one in report(run, directory)["facts"].get("findings", [])]
+        step = _step("explain", name=rules[0], run=run, directory=directory) if rules else None
+        return _answer("advise.no-settings", done.stderr.strip(), facts, step)
     command = _command_of(directory, run)
     step = _step("run", command=command, directory=directory, settings="pario.toml")
     return _answer("advise.settings", done.stderr.strip(), facts, step)
@@ -111,46 +153,69 @@ def advise(run: str, directory: str = ".", measure_seconds: float = 30.0) -> Ans
 def fix(command: list[str], directory: str = ".") -> Answer:
     """Run a program, find settings that repair its I/O, run it with and without them, and report
     the gain. Takes at least three times as long as the program."""
+    if problem := _check(directory, command):
+        return problem
     place = _new_run(directory)
-    done = _pario(directory, "run", "--fix", "-o", place, "--", *command)
-    settings = next(Path(directory, place).glob("**/pario.toml"), None)
-    facts = {"run": place, "status": done.returncode,
-             "settings": str(settings.absolute()) if settings else ""}  # fmt: skip
-    if settings is None:
-        return _answer("fix.no-settings", done.stderr.strip(), facts)
-    step = _step("run", command=command, directory=directory, settings=str(settings.absolute()))
-    return _answer("fix.done", done.stderr.strip(), facts, step)
+    done = _pario(directory, "run", "--fix", "--json", "-o", place, "--", *command)
+    text = done.stderr.strip()
+    first = next(iter(sorted(Path(directory, place).glob("before/**/job.json"))), None)
+    if first is None or not any(first.parent.glob("*.plog")):
+        return _answer("fix.not-recorded", text, {"status": done.returncode})
+    before = str(first.parent.relative_to(directory))
+    facts: dict[str, Any] = {"run": before, "status": done.returncode}
+    if done.returncode:
+        return _answer("fix.program-failed", text, facts)
+    settings = Path(place, "pario.toml")
+    document = json.loads(done.stdout) if done.stdout.strip() else {}
+    if "faster" not in document:
+        return _answer(
+            "fix.no-settings", text, facts, _step("report", run=before, directory=directory)
+        )
+    facts |= {"settings": str(Path(directory, settings).absolute()), **_seconds(document)}
+    text = f"{document['sentence']} {document['certainty']}\n{text}"
+    if not document["faster"]:
+        step = _step("report", run=before, directory=directory)
+        return _answer("fix.not-faster", text, facts, step)
+    step = _step("run", command=command, directory=directory, settings=str(settings))
+    return _answer("fix.faster", text, facts, step)
 
 
 def compare(before: str, after: str, directory: str = ".") -> Answer:
     """Compare two recorded runs: the gain, and whether it is more than noise."""
+    if problem := _check(directory):
+        return problem
     done = _pario(directory, "compare", before, after, "--json")
     if done.returncode:
         return _describe_error(done)
-    comparison = json.loads(done.stdout)
-    seconds = [sum(v for v in comparison[side]["split"].values() if not isinstance(v, bool))
-               for side in ("a", "b")]  # fmt: skip
-    text = f"{comparison['sentence']} {comparison['certainty']}"
-    facts = {"before_seconds": seconds[0], "after_seconds": seconds[1]}
-    faster = "compare.faster" if seconds[1] < seconds[0] else "compare.not-faster"
-    return _answer(faster, text, facts, _step("report", run=after, directory=directory))
+    document = json.loads(done.stdout)
+    text = f"{document['sentence']} {document['certainty']}"
+    id = "compare.faster" if document["faster"] else "compare.not-faster"
+    return _answer(id, text, _seconds(document), _step("report", run=after, directory=directory))
 
 
-def explain(name: str) -> Answer:
-    """Explain a finding (by its rule, such as small-writes), a setting or a hint."""
+def explain(name: str, run: str = "", directory: str = ".") -> Answer:
+    """Explain a finding (by its rule, such as small-writes), a setting, a hint or the id of an
+    answer. With `run`, the next step runs its program again."""
     from pario.see.analyze.rules import RULES
     from pario.see.analyze.rules.document import describe_rule
     from pario.settings import keys
 
     for rule in RULES:
         if rule.name == name:
-            return _answer("explain.finding", describe_rule(rule), {"rule": name})
+            command = _command_of(directory, run) if run else []
+            step = _step("run", command=command, directory=directory) if command else None
+            return _answer("explain.finding", describe_rule(rule), {"rule": name}, step)
     for key in keys():
         if name in (key.name, *key.aliases):
             text = f"[{key.table}] {key.name}: {key.meaning} ({key.values}; default {key.default})"
             return _answer("explain.setting", text, {"key": key.name, "table": key.table})
-    known = ", ".join(rule.name for rule in RULES)
-    return _answer("explain.unknown", f"no finding or setting is called {name}; findings: {known}")
+    if name in ANSWERS:
+        return _answer("explain.answer", ANSWERS[name], {"id": name})
+    rules = [rule.name for rule in RULES]
+    known = [*rules, *(key.name for key in keys()), *ANSWERS]
+    similar = get_close_matches(name, known, n=1, cutoff=0)[0]
+    text = f"no finding, setting or answer is called {name}; findings: {', '.join(rules)}"
+    return _answer("explain.unknown", text, {}, _step("explain", name=similar))
 
 
 TOOLS: tuple[Callable[..., Answer], ...] = (run, report, advise, fix, compare, explain)
@@ -167,9 +232,28 @@ def _finding(one: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _check(directory: str, command: list[str] | None = None) -> Answer | None:
+    """The error of a working directory that is none, or of an empty command."""
+    if not Path(directory).is_dir():
+        return _answer("error", f"directory {directory}: expected: an existing directory")
+    if command is not None and not command:
+        return _answer("error", "command: empty; expected: a program with its arguments")
+    return None
+
+
+def _seconds(document: dict[str, Any]) -> dict[str, float]:
+    """The wall times of both sides of a comparison: medians over their runs."""
+    wall = document["measures"][0]
+    return {f"{name}_seconds": median(wall[side]["values"])
+            for name, side in (("before", "a"), ("after", "b"))}  # fmt: skip
+
+
 def _answer(
     id: str, text: str, facts: dict[str, Any] | None = None, next: Step | None = None
 ) -> Answer:
+    """An answer. Without a next step, the explanation of its id is the next one."""
+    if next is None and not id.startswith("explain."):
+        next = _step("explain", name=id)
     return {"id": id, "text": text, "facts": facts or {}, "next": next}
 
 
@@ -178,12 +262,21 @@ def _describe_error(done: subprocess.CompletedProcess[str]) -> Answer:
 
 
 def _step(tool: str, **arguments: Any) -> Step:
-    words = " ".join(_words(value) for value in arguments.values())
-    return {"tool": tool, "arguments": arguments, "command": f"{tool} {words}"}
+    return {"tool": tool, "arguments": arguments, "command": _write_command(tool, arguments)}
 
 
-def _words(value: Any) -> str:
-    return " ".join(value) if isinstance(value, list) else str(value)
+def _write_command(tool: str, arguments: dict[str, Any]) -> str:
+    """The command line of a tool, to be run in its directory."""
+    if tool == "explain":
+        return ""
+    if tool == "run":
+        chosen = ["--with", arguments["settings"]] if arguments.get("settings") else []
+        words = ["run", *chosen, "--", *arguments["command"]]
+    elif tool == "advise":
+        words = ["advise", arguments["run"], "-o", "pario.toml"]
+    else:
+        words = [tool, *(value for name, value in arguments.items() if name != "directory")]
+    return shlex.join(["pario", *words])
 
 
 def _pario(directory: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -203,12 +296,14 @@ def _new_run(directory: str) -> str:
 
 
 def _run_before(directory: str, place: str) -> str:
-    """Return the oldest other run in the directory with the same command."""
+    """Return the oldest other run of the same command in the directory; empty: there is none."""
     command = _command_of(directory, place)
-    runs = sorted(Path(directory).glob("*.pario/job.json"), key=lambda path: path.stat().st_mtime)
-    names = [path.parent.name for path in runs]
+    runs = sorted(
+        Path(directory).glob("*.pario/**/job.json"), key=lambda path: path.stat().st_mtime
+    )
+    names = [str(path.parent.relative_to(directory)) for path in runs]
     same = (name for name in names if name != place and _command_of(directory, name) == command)
-    return next(same, place)
+    return next(same, "")
 
 
 def _command_of(directory: str, run: str) -> list[str]:

@@ -29,7 +29,8 @@ def render(analysis: Analysis) -> str:
 
 def render_comparison(comparison: Comparison) -> str:
     """Return a comparison as one JSON object in ASCII."""
-    return _text({"format": COMPARISON_FORMAT, "version": COMPARISON_VERSION, **asdict(comparison)})
+    head = {"format": COMPARISON_FORMAT, "version": COMPARISON_VERSION, "faster": comparison.faster}
+    return _text({**head, **asdict(comparison)})
 
 
 def render_survey(survey: Survey) -> str:
