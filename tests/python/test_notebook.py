@@ -1,19 +1,14 @@
-"""pario in notebooks, and the GitHub action."""
+"""pario in notebooks."""
 
 import html
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from pario.errors import ParioError
 from pario.notebook import Run, run_magic, split_line
-from tests.support.commands import run_command
 
-ROOT = Path(__file__).parents[2]
 CELL = """
 with open("log.txt", "w") as log:
     for step in range(2000):
@@ -64,27 +59,3 @@ def test_the_extension_adds_the_magic_to_ipython(
     shell.run_line_magic("load_ext", "pario.notebook")
     run = shell.run_cell_magic("pario", "", CELL)
     assert isinstance(run, Run)
-
-
-@pytest.mark.system
-def test_the_steps_of_the_action_annotate_and_fail_above_the_limit(tmp_path: Path) -> None:
-    yaml = pytest.importorskip("yaml")
-    action = yaml.safe_load((ROOT / "action.yml").read_text())
-    _, run, report = action["runs"]["steps"]
-    (tmp_path / "bad.py").write_text(CELL.replace("2000", "200_000"))
-    environment = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "COMMAND": f"{sys.executable} bad.py",
-        "LOGS": "run.pario",
-        "LIMIT": "1%",
-        "GITHUB_WORKSPACE": str(tmp_path),
-    }
-    bash = ["bash", "-e", "-c"]
-    run_command([*bash, run["run"]], cwd=tmp_path, env=environment, status=0)
-    done = subprocess.run(
-        [*bash, report["run"]], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 3
-    assert "::warning file=bad.py,line=4" in done.stdout
-    del environment["LIMIT"]
-    run_command([*bash, report["run"]], cwd=tmp_path, env=environment, status=0)
