@@ -87,7 +87,7 @@ def main() -> int:
     arguments = parser.parse_args()
     with ExitStack() as stack:
         recorder = stack.enter_context(
-            Recorder("object-stores", arguments, directories=[arguments.directory])
+            Recorder("object_stores", arguments, directories=[arguments.directory])
         )
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=arguments.directory)))
         served = directory / "served"

@@ -1,5 +1,6 @@
 """The page of benchmarks is that of the recorded results, and of nothing else."""
 
+import ast
 import re
 import shutil
 import sys
@@ -31,6 +32,28 @@ def test_without_results_the_page_has_no_figure(tmp_path: Path) -> None:
     assert plots == {}
     assert re.findall(r"\d+", page) == []
     assert "`bench/mpiio.py`" in page
+
+
+def list_texts() -> tuple[set[str], set[str]]:
+    """The strings of the runners, and the beginnings of their formatted strings."""
+    whole, beginnings = set[str](), set[str]()
+    for path in (render.ROOT / "bench").glob("*.py"):
+        if path.name == "render.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                whole.add(node.value)
+            if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
+                beginnings.add(str(node.values[0].value))
+    return whole, beginnings
+
+
+@pytest.mark.parametrize("area", render.AREAS, ids=lambda area: area.key)
+def test_the_ways_of_an_area_are_those_of_a_runner(area: render.Area) -> None:
+    whole, beginnings = list_texts()
+    ways = {area.name, area.ours, *area.peers, area.limit, *area.labels} - {"", "limit_seconds"}
+    ways -= whole
+    assert {way for way in ways if not any(map(way.startswith, beginnings))} == set()
 
 
 def test_a_changed_csv_changes_the_page(results: Path) -> None:
