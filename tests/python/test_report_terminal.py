@@ -40,6 +40,12 @@ def test_the_page_reads_as_the_golden_text(
     assert page(analysis, width, everything) == golden.read_text(encoding="utf-8")
 
 
+def test_sentences_of_a_narrow_page_continue_in_the_next_line() -> None:
+    text = " ".join(page(analyses.rich(10), 60).split())
+    assert "Rank 3 spends the most time in I/O: 106 s (mean 30.2 s). Mean waiting: 79.4 s" in text
+    assert "10 times the bytes of the others; OST 0015 has 36 % of the bytes" in text
+
+
 @pytest.mark.parametrize(("io", "named"), [(0.05, False), (0.5, True)])
 def test_mpiio_without_a_finding_is_sent_to_replays(io: float, named: bool) -> None:
     calm = analyses.healthy()

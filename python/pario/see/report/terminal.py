@@ -131,7 +131,7 @@ def _ranks_line(verdict: Verdict, ranks: int, width: int) -> Iterator[Text]:
         )
         most, mean = wording.seconds(verdict.slowest.io), wording.seconds(verdict.mean.io)
         text = f"{slowest} spends the most time in I/O: {most} (mean {mean}).{_waiting(verdict)}"
-        yield Text(wording.elide(text, width), style="dim")
+        yield from wrap_text(text, width, style="dim")
 
 
 def _waiting(verdict: Verdict) -> str:
@@ -310,15 +310,15 @@ def _hints_without_effect(analysis: Analysis, width: int) -> Iterator[Text]:
 
 
 def _contention(analysis: Analysis, width: int, all: bool) -> Iterator[Text]:
-    """Yield a line on the busiest shared file whose blocks or targets are contended; ``all``: on
+    """Yield lines on the busiest shared file whose blocks or targets are contended; ``all``: on
     each shared file."""
     rows = [row for row in analysis.contention if all or is_contended(row)]
     for number, row in enumerate(rows if all else rows[:1]):
         head = " " * len(CONTENTION) if number else CONTENTION
         rest = f" (and {len(rows) - 1} more: --all)" if len(rows) > 1 and not all else ""
-        space = max(width - len(head) - len(rest), LEAST_COMMAND)
-        text = wording.elide(describe_contention(row), space) + rest
-        yield Text.assemble((head, "bold yellow"), text)
+        for line in wrap_text(describe_contention(row) + rest, width - len(head)):
+            yield Text.assemble((head, "bold yellow"), line)
+            head = " " * len(CONTENTION)
 
 
 def _notes(analysis: Analysis, all: bool) -> Iterator[Text]:
