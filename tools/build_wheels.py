@@ -74,12 +74,12 @@ def call(*command: str | Path, **variables: str) -> str:
 
 
 def make_environment(folder: Path, interpreter: Path | str, *packages: str) -> Path:
-    """Returns the bin folder of a virtual environment with packages, made if it is missing."""
-    programs = folder / "bin"
-    if not (folder / "complete").exists():
+    """Returns the bin folder of a virtual environment with packages, made unless it has them."""
+    programs, complete = folder / "bin", folder / "complete"
+    if not complete.exists() or complete.read_text(encoding="utf-8").split("\n") != [*packages]:
         call(interpreter, "-m", "venv", "--clear", folder)
         call(programs / "python", "-m", "pip", "install", "-q", *packages)
-        (folder / "complete").touch()
+        complete.write_text("\n".join(packages), encoding="utf-8")
     return programs
 
 
