@@ -5,8 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
-from tools.write_tutorials import (
+from tools.write_samples import (
+    DEMO,
     PAGES,
+    cut_demo,
     find_failure,
     list_names,
     read_code,
@@ -25,11 +27,17 @@ def page(name: str) -> Path:
 @pytest.mark.parametrize("name", list_names())
 def test_a_page_shows_the_code_of_its_tutorial(name: str) -> None:
     text = page(name).read_text()
-    assert replace_parts(text, read_code(name)) == text, (
-        "run python tools/write_tutorials.py --code"
-    )
+    assert replace_parts(text, read_code(name)) == text, "run python -m tools.write_samples --code"
     empty = re.findall(r"<!-- (\w+) -->\n<!-- end -->", text)
-    assert not empty, "run python tools/write_tutorials.py"
+    assert not empty, "run python -m tools.write_samples"
+
+
+def test_the_sample_of_a_report_is_the_first_part_of_the_demonstration() -> None:
+    report = "$ pario run -- mpiexec ./app\n\nI/O-bound.\n\nFunction  calls"
+    output = f"1. See\n{report}  \n\nFile  reads\na.dat\n\n2. Fix and prove\n$ pario run --fix\n"
+    assert cut_demo(output) == report
+    part = re.search(r"<!-- demo -->\n```text\n(.*?)\n```\n<!-- end -->", DEMO.read_text(), re.S)
+    assert part and part[1].startswith("$ pario run -- mpiexec -n ")
 
 
 @pytest.mark.system

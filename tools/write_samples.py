@@ -1,11 +1,16 @@
-"""Writes the generated parts of docs/tutorials: code, and the output of real runs.
+"""Writes the samples of the documentation: the code of tutorials, the output of real runs, and the
+picture of a report.
 
-usage: python tools/write_tutorials.py [--code] [NAME...]
+usage: python -m tools.write_samples [--code] [NAME...]
 
-A part lies between the comments ``<!-- PART -->`` and ``<!-- end -->``. The parts ``exercise``,
-``test`` and ``solution`` are files of examples/tutorials/NAME; ``failure`` is the message of the
-failing test, ``report`` the report of its run up to the first finding. ``--code`` runs nothing and
-leaves the last two as they are.
+NAME is a tutorial (a folder of examples/tutorials), or ``demo`` for the report and the picture that
+`make demo` shows. Without names all are written; record them on an idle machine. ``--code`` runs
+nothing: it renews the code alone.
+
+A part of a page lies between the comments ``<!-- PART -->`` and ``<!-- end -->``. The parts
+``exercise``, ``test`` and ``solution`` are files of a tutorial; ``failure`` is the message of its
+failing test, ``report`` the report of its run up to the first finding. ``demo`` is the first part
+of examples/demo.sh, up to its tables of files.
 """
 
 from __future__ import annotations
@@ -27,6 +32,9 @@ _FAILURE = re.compile(
     r"^The test exceeds its limits.*?^The report: pario report (\S+)$", re.M | re.S
 )
 _REPORT_LINES = 30
+DEMO, PICTURE = ROOT / "docs/explanation/example.md", ROOT / "docs/images/report.png"
+#: Width and height of the picture, in pixels.
+_SIZE = (1180, 1050)
 
 
 def list_names() -> list[str]:
@@ -97,13 +105,54 @@ def write_page(name: str, *, only_code: bool) -> None:
     path.write_text(replace_parts(path.read_text(), parts))
 
 
+def cut_demo(output: str) -> str:
+    """Return the first part of the output of examples/demo.sh without its tables of files."""
+    found = re.search(r"^1\. See\n(.*?)^(?:File |Slow |2\. Fix)", output, re.M | re.S)
+    if not found:
+        raise SystemExit(f"the demonstration shows no report of an MPI program:\n{output}")
+    return "\n".join(line.rstrip() for line in found[1].strip().splitlines())
+
+
+def write_demo(browser: str) -> None:
+    """Run the demonstration; write its report to the page, and a picture of its HTML page."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["sh", str(ROOT / "examples/demo.sh"), folder]
+        environment = os.environ | {"BIN": str(Path(sys.executable).parent)}
+        done = subprocess.run(
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise SystemExit(f"examples/demo.sh: status {done.returncode}\n{done.stdout}")
+        parts = {"demo": f"```text\n{cut_demo(done.stdout)}\n```"}
+        DEMO.write_text(replace_parts(DEMO.read_text(), parts))
+        take_picture(browser, Path(folder) / "demo.html", PICTURE)
+
+
+def take_picture(browser: str, page: Path, picture: Path) -> None:
+    """Write a picture of the top of a page."""
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    command += [f"--window-size={_SIZE[0]},{_SIZE[1]}", f"--screenshot={picture}", page.as_uri()]
+    subprocess.run(command, capture_output=True, check=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--code", action="store_true", help="write the code, run nothing")
-    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join([*list_names(), "demo"]))
     arguments = parser.parse_args()
-    for name in arguments.names or list_names():
-        write_page(name, only_code=arguments.code)
+    if unknown := set(arguments.names) - {*list_names(), "demo"}:
+        parser.error(f"{', '.join(unknown)}; expected: {', '.join([*list_names(), 'demo'])}")
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    for name in arguments.names or [*list_names(), "demo"]:
+        if name != "demo":
+            write_page(name, only_code=arguments.code)
+        elif not arguments.code:
+            write_demo(browser or parser.error("no chromium on the PATH, for the picture"))
 
 
 if __name__ == "__main__":
