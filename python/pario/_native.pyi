@@ -121,9 +121,12 @@ class Comm:
     def can_open(self) -> bool:
         """False once a call on a file has ended without a rank: open() is an error then."""
 
-    def open(self, path: bytes, writes: bool, node: bool, patience: float) -> SharedFile:
+    def open(
+        self, path: bytes, writes: bool, node: bool, patience: float, opened: int
+    ) -> SharedFile:
         """Opens a file for all ranks, or with ``node`` for those of this rank's node. Collective
-        over them. ``patience``: seconds that ranks wait for each other in a call."""
+        over them. ``patience``: seconds that ranks wait for each other in a call. ``opened``: a
+        descriptor of the file, of which this rank uses a copy; -1: it has none."""
 
 class SharedFile:
     """A file that ranks write or read together. All functions are collective, and raise the same

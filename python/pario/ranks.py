@@ -162,14 +162,24 @@ class Ranks:
             return False
         return messages.can_open and (self.comm is not None or len(set(messages.nodes)) == 1)
 
-    def open_file(self, path: str, *, writes: bool, node: bool = False) -> SharedFile:
+    @property
+    def node(self) -> int:
+        """The number of this rank's node; -1 for a process alone."""
+        return self._messages.nodes[self.rank] if self._messages else -1
+
+    def open_file(
+        self, path: str, *, writes: bool, node: bool = False, opened: int = -1
+    ) -> SharedFile:
         """Opens a file that these ranks write or read together, or with ``node`` those of this
-        rank's node. Collective over them, with the same error on all."""
+        rank's node. Collective over them, with the same error on all.
+
+        ``opened``: a descriptor of the file, of which this rank uses a copy; -1: it has none.
+        """
         if self._messages is None:
             from pario._native import open_alone
 
             return open_alone(os.fsencode(path), writes)
-        return self._messages.open(os.fsencode(path), writes, node, self.patience)
+        return self._messages.open(os.fsencode(path), writes, node, self.patience, opened)
 
     def _send(self, rank: int, message: Any) -> None:
         """Sends a message to a rank; does not wait until it is received."""

@@ -176,12 +176,12 @@ class Comm {
   /// Collective over the ranks of the node, or of all nodes. Without Python's signal handlers. The
   /// files have Comms of their own: a wait that ends without a rank fails that Comm alone. It stays
   /// so, because no rank could wait for the others to make a new one.
-  nb::object open(const nb::bytes& path, bool writes, bool node, double patience) {
+  nb::object open(const nb::bytes& path, bool writes, bool node, double patience, int opened) {
     if (!files_) files_ = without_gil([&] { return comm_->duplicate(); });
     const std::shared_ptr<comm::Comm>& ranks = node ? local_ : files_;
     if (!ranks) raise_error(comm_->has_failed() ? comm_->failure().error() : no_memory());
     if (ranks->has_failed()) raise_error(ranks->failure().error());
-    return open_shared_file(ranks, {path.c_str(), path.size()}, writes, patience);
+    return open_shared_file(ranks, {path.c_str(), path.size()}, writes, patience, opened);
   }
 
   /// A wait with a Watchdog that also runs Python's signal handlers.
@@ -222,7 +222,7 @@ void add_comm(nb::module_& module) {
       .def("keep_alive", &Comm::keep_alive, "interval"_a)
       .def("introduce", &Comm::introduce, "label"_a, "patience"_a, "check"_a)
       .def_prop_ro("can_open", &Comm::can_open)
-      .def("open", &Comm::open, "path"_a, "writes"_a, "node"_a, "patience"_a);
+      .def("open", &Comm::open, "path"_a, "writes"_a, "node"_a, "patience"_a, "opened"_a);
   module.def(
       "open_alone",
       [](const nb::bytes& path, bool writes) {

@@ -113,7 +113,7 @@ class SharedFile {
 }  // namespace
 
 nb::object open_shared_file(std::shared_ptr<comm::Comm> comm, const std::string& path, bool writes,
-                            double patience_s) {
+                            double patience_s, int opened) {
   engine::OpenRequest request{.path = path,
                               .flags = writes ? O_WRONLY | O_CREAT : O_RDONLY,
                               .hints = hints::default_file_hints()};
@@ -123,7 +123,10 @@ nb::object open_shared_file(std::shared_ptr<comm::Comm> comm, const std::string&
   request.hints.pario_watchdog = {};  // the callers name absent ranks themselves
   request.hints.pario_patience = std::chrono::milliseconds(
       static_cast<std::int64_t>(std::ceil(std::clamp(patience_s, 1e-3, kLongestPatience) * 1e3)));
-  auto file = call_without_gil([&] { return engine::SharedFile::open(comm, request); });
+  const engine::Opener opener = [opened](const file::OpenRequest& wanted) {
+    return opened < 0 ? engine::open_file(wanted) : file::copy_opened(wanted.path, opened);
+  };
+  auto file = call_without_gil([&] { return engine::SharedFile::open(comm, request, opener); });
   if (!file.ok()) raise_error(file.error());
   return nb::cast(new SharedFile(std::move(comm), std::move(*file)), nb::rv_policy::take_ownership);
 }

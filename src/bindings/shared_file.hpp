@@ -11,8 +11,9 @@
 namespace pario::bindings {
 
 /// Opens a file as a SharedFile of Python. Collective over `comm`; `patience_s`: seconds that ranks
-/// wait for each other in a call.
+/// wait for each other in a call; `opened`: a descriptor of the file, of which this rank uses a
+/// copy, or -1.
 nanobind::object open_shared_file(std::shared_ptr<comm::Comm> comm, const std::string& path,
-                                  bool writes, double patience_s);
+                                  bool writes, double patience_s, int opened = -1);
 
 }  // namespace pario::bindings

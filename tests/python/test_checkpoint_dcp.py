@@ -201,6 +201,16 @@ def test_saves_without_a_step_get_the_next_one(tmp_path: Path) -> None:
     assert load(tmp_path, {"n": -1}, step=1) == {"n": 1}
 
 
+def test_the_best_checkpoints_stay_by_an_attribute(tmp_path: Path) -> None:
+    keep = checkpoint.Keep(best=1, metric="loss")
+    for loss in (0.5, 0.1, 0.3, 0.4):
+        save(tmp_path, {"w": BASE}, keep=keep, attrs={"loss": loss})
+    assert sorted(path.name for path in tmp_path.glob("*.h5")) == [
+        "step-00000001.h5",
+        "step-00000003.h5",
+    ]
+
+
 def test_damage_is_refused_by_name(tmp_path: Path) -> None:
     save(tmp_path, {"w": BASE, "v": BASE + 1})
     path = tmp_path / "step-00000000.h5"

@@ -51,14 +51,17 @@ class Figures:
     not_numbers: int
 
 
-def read_box(header: Header, entry: Entry, box: Box) -> types.Array:
-    """Reads a part of an array, with elements as in the file."""
+def read_box(
+    header: Header, entry: Entry, box: Box, descriptor: Callable[[str], int] = lambda _: -1
+) -> types.Array:
+    """Reads a part of an array, with elements as in the file. ``descriptor``: that of an open
+    file by its name in extents, or -1."""
     if entry.extents is None:
         with hdf5.open_to_read(header.path, CheckpointError) as source:
             return np.asarray(source.read(entry.layout.name, box.within(whole(entry.layout.shape))))
     data = np.empty(box.shape, entry.layout.dtype)
     for file, moves in entry.moves(box, data).items():
-        transfer.read(header.file(file), moves)
+        transfer.read(header.file(file), moves, opened=descriptor(file))
     return data
 
 

@@ -69,11 +69,16 @@ def write_for_all(
     _raise(path, failed)
 
 
-def read(ranks: Ranks, path: str, moves: Sequence[Move], *, show: Show = silent) -> None:
+def read(
+    ranks: Ranks, path: str, moves: Sequence[Move], *, opened: int = -1, show: Show = silent
+) -> None:
     """Reads a file into the arrays of moves. Collective. Raises CheckpointError that names the
-    file."""
+    file. ``opened``: a descriptor of the file that this rank uses; -1: it has none."""
     failed: list[BaseException] = []
-    with defer_interrupt(failed), _open_together(ranks, path, failed, writes=False) as file:
+    with (
+        defer_interrupt(failed),
+        _open_together(ranks, path, failed, writes=False, opened=opened) as file,
+    ):
         _move(file, path, moves, failed, show, writes=False)
     _raise(path, failed)
 
@@ -86,11 +91,12 @@ def _open_together(
     *,
     writes: bool,
     node: bool = False,
+    opened: int = -1,
 ) -> Iterator[_native.SharedFile | None]:
     """The file of all ranks, or None on all of them where one cannot open it."""
     file = None
     with keep_error(failed):
-        file = ranks.open_file(path, writes=writes, node=node)
+        file = ranks.open_file(path, writes=writes, node=node, opened=opened)
     try:
         yield file
     finally:

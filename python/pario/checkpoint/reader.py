@@ -21,15 +21,20 @@ from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.examine import damage, describe_damage, read_box
 from pario.checkpoint.geometry import Box, Shape, divide, first_flaw, whole
 from pario.checkpoint.header import Entry, Header, find
+from pario.checkpoint.node_files import NodeFiles, Offer, Orders, assign_openers
 from pario.checkpoint.ranks import ranks_of
 from pario.checkpoint.retention import ReadMark
-from pario.checkpoint.shared import read_shared, scratch_needed
+from pario.checkpoint.shared import list_files, read_shared, scratch_needed
 from pario.interrupts import defer_interrupt, keep_error, postpone_interrupt
 from pario.progress import Show, show_long_work
 from pario.ranks import PATIENCE, Ranks
 
-#: Ranks that may open a file at the same time without harm to its server.
+#: Nodes that may open a file at the same time without harm to its server.
 _MOST_OPENS = 256
+#: How often the ranks may read an array on average before they read it together.
+_MOST_READS = 1.5
+#: Bytes that all ranks read of an array from which on that matters.
+_MUCH = 1 << 22
 #: Damages that an error names.
 _MOST_DAMAGES = 5
 
@@ -112,6 +117,7 @@ class _Asked:
     files: Sequence[str]  # from which it reads parts of arrays
     large: bool  # in large runs
     joint: bool  # may read files together with others
+    offer: Offer  # of files that it may share with its node
 
 
 @dataclass(frozen=True)
@@ -121,6 +127,8 @@ class _Agreed:
     tiling: Mapping[str, bool]  # whether the parts of all ranks tile an array
     boxes: Mapping[str, Sequence[Box]]  # the parts of all ranks of the other arrays
     together: Sequence[str] | None  # files read together; None: each rank reads its large runs
+    orders: Orders  # the files that this rank opens for others of its node
+    shares: bool  # whether any rank has such orders
 
 
 class State(Mapping[str, types.Array]):
@@ -163,6 +171,7 @@ class State(Mapping[str, types.Array]):
         self.attrs, self.about = dict(header.attrs), dict(header.about)
         self.skipped = list(skipped)
         self._mark = ReadMark(self.path) if ranks.rank == 0 else None
+        self._files = NodeFiles(ranks, header.file)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._header.entries)
@@ -312,7 +321,7 @@ class State(Mapping[str, types.Array]):
         CheckpointError
             As :meth:`read`.
         """
-        reading = _Reading(self._ranks, self._header, verify=self._verify)
+        reading = _Reading(self._ranks, self._header, self._files, verify=self._verify)
         targets = out or {}
         return {
             name: [
@@ -356,8 +365,8 @@ def _absent(header: Header, name: str) -> str:
 class _Reading:
     """One collective call that reads parts of arrays: requests, transfers, checks."""
 
-    def __init__(self, ranks: Ranks, header: Header, *, verify: bool) -> None:
-        self._ranks, self._header, self._verify = ranks, header, verify
+    def __init__(self, ranks: Ranks, header: Header, files: NodeFiles, *, verify: bool) -> None:
+        self._ranks, self._header, self._files, self._verify = ranks, header, files, verify
         self._what = f"reading {header.path}"
         self._requests: list[_Request] = []
         self._read: dict[str, list[types.Array]] = {}  # by array, the elements as in the file
@@ -371,7 +380,12 @@ class _Reading:
     ) -> dict[str, list[types.Array]]:
         """Reads and checks the parts; their elements are as in the file."""
         ranks = self._ranks
-        agreed = ranks.together(self._what, lambda: self._ask(parts, targets), self._judge)
+        try:
+            agreed = ranks.deal(self._what, lambda: self._ask(parts, targets), self._judge)
+            if agreed.shares:  # all descriptors are sent before any rank receives
+                ranks.agree(self._what, lambda: self._files.send(agreed.orders))
+        finally:
+            self._files.receive()
         damaged = ranks.together(self._what, lambda: self._transfer(agreed), self._find_damaged)
         if damaged:
             ranks.together(
@@ -404,7 +418,13 @@ class _Reading:
             for move in some
         )
         large, joint = transfer.are_large(boxes), self._ranks.can_open_files
-        return _Asked(self._requests, list(self._moves), large, joint)
+        files = [*self._moves, *(one for entry in shared for one in list_files(self._ranks, entry))]
+        for request in self._requests:
+            extents = self._entry(request.name).extents or ()
+            if len(extents) == 1 and not self._is_shared(request):
+                files.append(extents[0].file)  # of which this rank may have to check chunks
+        offer = self._files.offer(files)
+        return _Asked(self._requests, list(self._moves), large, joint, offer)
 
     def _entry(self, name: str) -> Entry:
         return self._header.entries[name]
@@ -455,8 +475,8 @@ class _Reading:
             and self._entry(request.name).extents is not None
         )
 
-    def _judge(self, everyones: list[_Asked]) -> _Agreed:
-        """Decides how the ranks read. Raises CheckpointError where they read different arrays."""
+    def _judge(self, everyones: list[_Asked]) -> list[_Agreed]:
+        """Decides how each rank reads. Raises CheckpointError where they read different arrays."""
         names = [[request.name for request in asked.requests] for asked in everyones]
         for rank, theirs in enumerate(names):
             if theirs != names[0]:
@@ -478,12 +498,33 @@ class _Reading:
             tiling[name] = requests[0].shared or first_flaw(shape, parts) is None
             if not tiling[name]:
                 boxes[name] = parts
-        opens = Counter(file for asked in everyones for file in asked.files)
-        few = max(opens.values(), default=0) <= _MOST_OPENS
-        alone = few and all(asked.large for asked in everyones)
-        joint = all(asked.joint for asked in everyones)
-        together = sorted(opens) if joint and not alone else None
-        return _Agreed(tiling, boxes, together)
+        together = self._list_joint_files(everyones)
+        orders = assign_openers([asked.offer for asked in everyones], together)
+        shares = any(orders)
+        return [_Agreed(tiling, boxes, together, theirs, shares) for theirs in orders]
+
+    def _list_joint_files(self, everyones: Sequence[_Asked]) -> list[str] | None:
+        """The files that all ranks read together; None where each rank reads its own parts: large
+        runs, of which few are read by several ranks, by few nodes."""
+        opens = {(file, asked.offer.node) for asked in everyones for file in asked.files}
+        nodes = Counter(file for file, _ in opens)
+        few = max(nodes.values(), default=0) <= _MOST_OPENS
+        alone = few and all(asked.large for asked in everyones) and not self._is_repeated(everyones)
+        return sorted(nodes) if all(asked.joint for asked in everyones) and not alone else None
+
+    def _is_repeated(self, everyones: Sequence[_Asked]) -> bool:
+        """True if the ranks read a large array several times on average: their parts have more
+        elements than a box around all of them."""
+        for requests in zip(*(asked.requests for asked in everyones), strict=True):
+            boxes = [box for one in requests for box in one.boxes if box.size]
+            size = sum(box.size for box in boxes)
+            element = self._entry(requests[0].name).layout.dtype.itemsize
+            if size * element >= _MUCH and not self._is_shared(requests[0]):
+                begin = np.min([box.begin for box in boxes], axis=0)
+                around = np.max([box.end for box in boxes], axis=0) - begin
+                if size >= _MOST_READS * int(np.prod(around)):
+                    return True
+        return False
 
     def _transfer(self, agreed: _Agreed) -> list[int | None]:
         """Reads and checks this rank's parts. Returns :meth:`_check` of each request."""
@@ -505,7 +546,16 @@ class _Reading:
                 with keep_error(failed):
                     read[:] = [read_box(self._header, entry, box) for box in request.boxes]
             elif self._is_shared(request):
-                read_shared(self._ranks, self._header, entry, read[0], self._scratch, failed, show)
+                read_shared(
+                    self._ranks,
+                    self._header,
+                    entry,
+                    read[0],
+                    self._scratch,
+                    self._files,
+                    failed,
+                    show,
+                )
 
     def _read_files(
         self, together: Sequence[str] | None, show: Show, failed: list[BaseException]
@@ -513,11 +563,12 @@ class _Reading:
         """Every rank makes the same collective calls, even after an error."""
         for file in self._moves if together is None else together:
             path, moves = self._header.file(file), self._moves.get(file, ())
+            opened = self._files.descriptor(file)
             with keep_error(failed):
                 if together is None:
-                    transfer.read(path, moves, show=show)
+                    transfer.read(path, moves, opened=opened, show=show)
                 else:
-                    exchange.read(self._ranks, path, moves, show=show)
+                    exchange.read(self._ranks, path, moves, opened=opened, show=show)
 
     def _check(self, request: _Request, agreed: _Agreed, show: Show) -> int | None:
         """The checksum of this rank's parts, where those of all ranks add up to the array's;
@@ -559,7 +610,7 @@ class _Reading:
         for number in touched[self._ranks.rank :: self._ranks.size]:
             grid, found = entry.grid(number), entry.sums_of(number).copy()
             for chunk, box in unproven(grid, boxes):
-                data = read_box(self._header, entry, box)
+                data = read_box(self._header, entry, box, self._files.descriptor)
                 found[chunk] = chunk_sums(data, box, grid, entry.layout.shape)[1][0]
                 show(chunk, grid.count)
             self._raise_damage(entry, number, found)

@@ -12,6 +12,7 @@ import numpy as np
 from pario.checkpoint import transfer
 from pario.checkpoint.geometry import Box, pieces, place_of, whole
 from pario.checkpoint.header import Entry, Header
+from pario.checkpoint.node_files import NodeFiles
 from pario.checkpoint.transfer import Extent, Move
 from pario.checkpoint.types import Array
 from pario.interrupts import keep_error
@@ -39,12 +40,29 @@ def _is_in_order(entry: Entry) -> bool:
     return len(entry.extents or ()) == 1
 
 
+def list_files(ranks: Ranks, entry: Entry) -> list[str]:
+    """The files from which this rank reads its shares in :func:`read_shared`."""
+    extents, element = entry.extents or (), entry.layout.dtype.itemsize
+    if entry.layout.nbytes <= _SMALL:
+        return list(dict.fromkeys(one.file for one in extents)) if ranks.rank == 0 else []
+    found: dict[str, None] = {}
+    for window in _windows(extents, max(1, _WINDOW // element)):
+        size, at = sum(box.size for _, box in window), 0
+        begin, end = (size * rank // ranks.size for rank in (ranks.rank, ranks.rank + 1))
+        for extent, box in window:
+            if max(begin, at) < min(end, at + box.size):
+                found[extent.file] = None
+            at += box.size
+    return list(found)
+
+
 def read_shared(
     ranks: Ranks,
     header: Header,
     entry: Entry,
     data: Array,
     scratch: Array,
+    files: NodeFiles,
     failed: list[BaseException],
     show: Show = silent,
 ) -> None:
@@ -56,7 +74,7 @@ def read_shared(
     """
     if data.nbytes <= _SMALL:
         if ranks.rank == 0:
-            _read(header, entry.moves(whole(data.shape), data), failed)
+            _read(header, entry.moves(whole(data.shape), data), files, failed)
         ranks.comm.Bcast(data.reshape(-1).view(np.uint8))
         return
     kind = _elements(data.dtype.itemsize)
@@ -71,7 +89,7 @@ def read_shared(
         )
         bounds = [size * rank // ranks.size for rank in range(ranks.size + 1)]
         share = _share(window, flat, bounds[ranks.rank], bounds[ranks.rank + 1])
-        _read(header, share, failed)
+        _read(header, share, files, failed)
         counts = [last - one for one, last in pairwise(bounds)]
         ranks.comm.Allgatherv(_in_place(), [flat.view(np.uint8), counts, bounds[:-1], kind])
         if not in_order:
@@ -81,10 +99,15 @@ def read_shared(
     kind.Free()
 
 
-def _read(header: Header, moves: Mapping[str, list[Move]], failed: list[BaseException]) -> None:
+def _read(
+    header: Header,
+    moves: Mapping[str, list[Move]],
+    files: NodeFiles,
+    failed: list[BaseException],
+) -> None:
     for file, some in moves.items():
         with keep_error(failed):
-            transfer.read(header.file(file), some)
+            transfer.read(header.file(file), some, opened=files.descriptor(file))
 
 
 #: Boxes whose elements lie in order in extents.

@@ -143,11 +143,14 @@ def write(path: str, moves: Sequence[Move], *, durable: bool, show: Show = silen
             flush(file, show)
 
 
-def read(path: str, moves: Sequence[Move], *, show: Show = silent) -> None:
-    """Reads a file into the arrays of moves. Raises CheckpointError that names the file."""
+def read(path: str, moves: Sequence[Move], *, opened: int = -1, show: Show = silent) -> None:
+    """Reads a file into the arrays of moves. Raises CheckpointError that names the file.
+
+    ``opened``: as for :func:`open_file`.
+    """
     moves = _small_parts(moves)
     size, done = _bytes(moves), 0
-    with open_file(path, os.O_RDONLY) as file:
+    with open_file(path, os.O_RDONLY, opened) as file:
         for move in moves:
             check()
             direct = move.data.flags.c_contiguous
@@ -186,14 +189,18 @@ def _flush_range(file: int, begin: int, size: int) -> bool:
 
 
 @contextmanager
-def open_file(path: str, flags: int) -> Iterator[int]:
-    """Opens a file. OSErrors of the body and of closing become CheckpointErrors that name it."""
+def open_file(path: str, flags: int, opened: int = -1) -> Iterator[int]:
+    """Opens a file. OSErrors of the body and of closing become CheckpointErrors that name it.
+
+    ``opened``: a descriptor of the file, which is used and left open; -1: there is none.
+    """
     try:
-        file = os.open(path, flags, 0o666)
+        file = os.open(path, flags, 0o666) if opened < 0 else opened
         try:
             yield file
         finally:
-            os.close(file)
+            if opened < 0:
+                os.close(file)
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror}") from error
 

@@ -93,6 +93,9 @@ struct OpenRequest {
 /// request. A process that creates a file with subfiles must have returned from open() before
 /// others open it.
 base::Result<std::unique_ptr<File>> open(const OpenRequest& request);
+/// A local file without subfiles by a copy of a descriptor, which may come from another process. It
+/// opens no name. `path`: of the file, for errors and its layout.
+base::Result<std::unique_ptr<File>> copy_opened(const std::string& path, int descriptor);
 /// Removes a local file and its subfiles.
 base::Status remove(const std::string& path);
 

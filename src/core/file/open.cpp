@@ -73,6 +73,13 @@ base::Result<std::unique_ptr<File>> open(const OpenRequest& request) {
   return file.ok() || file.error().number != ESTALE ? std::move(file) : open_once(request);
 }
 
+base::Result<std::unique_ptr<File>> copy_opened(const std::string& path, int descriptor) {
+  constexpr int kLowest = 3;  // none of the three standard ones
+  const int copy = ::fcntl(descriptor, F_DUPFD_CLOEXEC, kLowest);
+  if (copy < 0) return base::Error{.number = errno, .operation = "open", .path = path};
+  return make_posix(path, copy, layout_of(copy, path));
+}
+
 base::Status remove(const std::string& path) {
   if (::unlink(path.c_str()) != 0)
     return base::Error{.number = errno, .operation = "unlink", .path = path};
