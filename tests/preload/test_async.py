@@ -97,6 +97,25 @@ def test_requests_that_no_call_shows_are_counted_as_unattributed(
     assert run.counts(work / "data")["reads"] == 0
 
 
+@pytest.mark.parametrize("first", ["file", "exit"])
+def test_requests_of_a_static_liburing_are_counted_as_unattributed(
+    trace: Trace, build: Compile, work: Path, first: str
+) -> None:
+    if not Path("/usr/include/liburing.h").exists():
+        pytest.skip("needs /usr/include/liburing.h")
+    (work / "data").write_bytes(bytes(BLOCK * BLOCKS))
+    run = trace(
+        build("static_ring.c", "-Wl,--whole-archive,-l:liburing.a,--no-whole-archive"),
+        "data",
+        BLOCKS,
+        first,
+    )
+    assert (run.status, run.stdout, run.stderr) == (0, f"{BLOCK * BLOCKS}\n", "")
+    assert process_fact(run, "uring_rings") == 1
+    assert process_fact(run, "uring_unattributed") == BLOCKS
+    assert run.counts(work / "data")["reads"] == 0
+
+
 FIO_ENGINES = ("psync", "vsync", "libaio", "io_uring", "mmap", "splice")
 
 

@@ -12,6 +12,7 @@
 #include "layers/chain/fcntl_command.hpp"
 #include "observe/preload/calls.hpp"
 #include "observe/preload/rings.hpp"
+#include "observe/preload/unseen_rings.hpp"
 
 using namespace pario::preload;
 namespace chain = pario::chain;
@@ -97,6 +98,8 @@ PARIO_WRAP(int, close, int fd) {
   trace::Record* record =
       file->records[static_cast<int>(trace::Layer::posix)].load(std::memory_order_relaxed);
   if (record == nullptr) in_tracer([&] { record = record_of(*file, trace::Layer::posix); });
+  if (record != nullptr && unseen_rings::is_unused(*record)) [[unlikely]]
+    in_tracer([] { unseen_rings::look_for_unused_file(); });
   descriptors::forget(fd);
   const trace::CallStart start{
       .function = id_of(Symbol::close),

@@ -132,6 +132,8 @@ bool contains(const Memory& memory, const void* address) {
 
 }  // namespace
 
+bool is_known(int descriptor) { return pool.find(key_of(descriptor)) != nullptr; }
+
 Ring* find(int descriptor) {
   if (pool.is_empty()) return nullptr;
   if (Ring* ring = pool.find(key_of(descriptor))) return ring;

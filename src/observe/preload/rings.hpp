@@ -1,11 +1,10 @@
 // The rings of io_uring: memory that the program shares with the kernel. The tracer reads
 // submissions before a call enters the kernel, and completions afterwards; no entry is changed.
 //
-// Not seen: a ring that is set up without a call of an exported function (a static liburing), and
-// requests of a program that enters the kernel by the system call's instruction itself. The
-// kernel's count of submissions in the ring's memory shows how many these are
-// (process.uring_unattributed). With a polling thread of the kernel, entries are read at the
-// program's next call.
+// Not seen: requests of a program that enters the kernel by the system call's instruction itself.
+// The kernel's count of submissions in the ring's memory shows how many these are
+// (process.uring_unattributed). Rings that are set up so, too: unseen_rings.hpp. With a polling
+// thread of the kernel, entries are read at the program's next call.
 #pragma once
 
 #include <linux/io_uring.h>
@@ -47,6 +46,8 @@ struct Ring {
   trace::Record* last;         ///< the file of the last request
 };
 
+/// True if the tracer has seen the set-up of a descriptor's ring.
+bool is_known(int descriptor);
 /// The ring of a descriptor; null: none. A number that is no descriptor (a registered ring) means
 /// the process's only ring.
 Ring* find(int descriptor);

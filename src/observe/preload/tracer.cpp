@@ -24,6 +24,7 @@
 #include "observe/preload/requests.hpp"
 #include "observe/preload/rings.hpp"
 #include "observe/preload/settings.hpp"
+#include "observe/preload/unseen_rings.hpp"
 
 // The bounds of the zeroed tables of this library, defined by the linker.
 extern "C" [[gnu::visibility("hidden")]] std::byte __bss_start[], _end[];
@@ -57,7 +58,10 @@ trace::Record* record_for_layers(trace::Layer layer, std::string_view path, int 
 State begin() {
   trace::Config config;
   const bool wanted = settings::read(config);
-  config.at_anchor = [] { mappings::sample(false); };
+  config.at_anchor = [] {
+    mappings::sample(false);
+    unseen_rings::look(false);
+  };
   if (wanted) trace::start(config, all_functions());
   if (!settings::errors().empty()) trace::message(settings::errors());
   if (!wanted) return State::off;
@@ -105,6 +109,7 @@ void finish_tracing(std::uint64_t end_kind, int end_code) {
   in_tracer([] {
     mappings::sample(true);
     rings::count_all_unseen();
+    unseen_rings::look(true);
   });
   trace::finish(end_kind, end_code);
 }
@@ -132,6 +137,7 @@ void begin_child() {
   posix_aio::forget_all();
   libaio::forget_all();
   rings::forget_all();
+  unseen_rings::forget_all();
   pmpi::after_fork();
   hdf5::after_fork();
   netcdf::after_fork();
