@@ -42,6 +42,13 @@ def test_pnetcdf_is_named_by_its_frames(frame: Frame) -> None:
     assert "PnetCDF's own driver GIO" in text and "nc_driver=mpiio in PNETCDF_HINTS" in text
 
 
+def test_adios2_is_named_by_its_calls() -> None:
+    job = run("/out/sim/data.0")
+    add_record(job, range(2), "/out/sim", "adios2", opens=1)
+    (text,) = messages(job)
+    assert "ADIOS2's BP engine writes by other calls" in text
+
+
 def test_other_runs_have_no_message() -> None:
     assert messages(run(layer="mpiio")) == []
     assert messages(run(asked="0")) == []

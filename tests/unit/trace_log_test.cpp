@@ -53,7 +53,8 @@ TEST_F(Log, DescribesItsRows) {
   EXPECT_NE(log.schema.find(R"("record":[["path","id"],["path_hash","id"])"), std::string::npos);
   EXPECT_NE(log.schema.find(R"({"id":2,"name":"write","category":"posix","op":"write"})"),
             std::string::npos);
-  constexpr auto kLayers = R"("layers":["posix","stdio","mpiio","hdf5","netcdf","pnetcdf"])";
+  constexpr auto kLayers =
+      R"("layers":["posix","stdio","mpiio","hdf5","netcdf","pnetcdf","adios2"])";
   EXPECT_NE(log.schema.find(kLayers), std::string::npos);
 }
 

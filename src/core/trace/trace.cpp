@@ -123,7 +123,7 @@ void detail::lose_call() { bump(process().lost); }
   if (!on() || record == nullptr) return;
   const Inside inside;
   const std::uint8_t context = context_flags(*record);
-  if (detail::context.library != 0) [[unlikely]]
+  if (detail::context.library != nullptr) [[unlikely]]
     add_to_library(*record, call, context);
   bool look;
   {
@@ -143,7 +143,7 @@ void detail::lose_call() { bump(process().lost); }
 void count_call(const Call& call, std::uint32_t file, std::uint64_t bytes) {
   if (!on()) return;
   const Inside inside;
-  if (detail::context.library != 0) [[unlikely]]
+  if (detail::context.library != nullptr) [[unlikely]]
     detail::context.inner.ticks += call.end - call.start;
   count_in_slot(
       call, file, kNoFile,

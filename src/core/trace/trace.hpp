@@ -119,8 +119,8 @@ inline constexpr std::uint32_t kNestedCalls = 3;
 
 struct FunctionInfo {
   const char* name;      ///< the symbol, e.g. "pwrite64"; null: no function has this id
-  const char* category;  ///< posix, stdio, mpiio, hdf5, netcdf, pnetcdf, p2p, wait, collective,
-                         ///< rma, mpi (management)
+  const char* category;  ///< posix, stdio, mpiio, hdf5, netcdf, pnetcdf, adios2, p2p, wait,
+                         ///< collective, rma, mpi (management)
   Op op = Op::other;     ///< its effect on a file, for events (no meaning for MPI communication)
 };
 
@@ -163,6 +163,8 @@ struct InnerCalls {
   std::uint64_t ticks, reads, bytes_read, writes, bytes_written;
 };
 
+class LibraryCall;
+
 namespace detail {
 struct Slot;
 /// The position of this thread; plain bytes, so that it needs no construction.
@@ -173,7 +175,7 @@ struct Context {
   CallRow* calls;                       // its calls in progress, in that block
   std::uint32_t nested;                 // number of calls in progress, at most kNestedCalls
   std::uintptr_t frames[kNestedCalls];  // stack addresses of these calls
-  std::uint32_t library;                // depth of calls of libraries above files
+  const LibraryCall* library;           // of a library above files; null: outside of such calls
   InnerCalls inner;                     // inside the outermost of them
 };
 extern constinit thread_local Context context __attribute__((tls_model("initial-exec")));
@@ -296,13 +298,26 @@ class Guard {
 };
 
 /// Marks this thread as inside a call of a library above files (HDF5), and sums the calls on files
-/// and of MPI that it makes. A call of the library inside another one is passed on uncounted.
+/// and of MPI that it makes, until end(). A call of the library inside another one is passed on
+/// uncounted. A local variable of the function that makes the call.
+///
+/// It has no destructor, as ShownCall: an exception of the library (ADIOS2) must not find clean-ups
+/// in this one. A call that was left without end() is known by the stack: it has no older frame, or
+/// its frame is overwritten.
 class LibraryCall {
  public:
-  LibraryCall() : outermost_(detail::context.library++ == 0) {
-    if (outermost_) detail::context.inner = {};
+  LibraryCall() : outermost_(!is_inside()) {
+    if (!outermost_) return;
+    auto& context = detail::context;
+    context.library = this;
+    context.inner = {};
+    mark_ = mark_of(this);
   }
-  ~LibraryCall() { --detail::context.library; }
+  void end() {
+    if (!outermost_) return;
+    mark_ = 0;
+    detail::context.library = nullptr;
+  }
   LibraryCall(const LibraryCall&) = delete;
   LibraryCall& operator=(const LibraryCall&) = delete;
   bool outermost() const { return outermost_; }
@@ -310,6 +325,20 @@ class LibraryCall {
   const InnerCalls& inner() const { return detail::context.inner; }
 
  private:
+  static constexpr std::uintptr_t kLargestStack = 1 << 20;  // of the frames inside a call
+  static std::uintptr_t mark_of(const LibraryCall* call) {
+    return reinterpret_cast<std::uintptr_t>(call) ^ 0x9e3779b97f4a7c15;
+  }
+  /// True if a call of this thread surrounds this one.
+  bool is_inside() const {
+    const LibraryCall* outer = detail::context.library;
+    const auto frame = reinterpret_cast<std::uintptr_t>(this);
+    return reinterpret_cast<std::uintptr_t>(outer) > frame &&
+           reinterpret_cast<std::uintptr_t>(outer) - frame < kLargestStack &&
+           outer->mark_ == mark_of(outer);
+  }
+
+  std::uintptr_t mark_ = 0;
   bool outermost_;
 };
 

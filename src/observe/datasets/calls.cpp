@@ -7,10 +7,11 @@ namespace pario::datasets {
 void Call::run(trace::CallStart shown) {
   shown.function = number;
   start = trace::ticks();
-  const trace::InProgress in_progress(shown, start);
-  result = symbols::forward(real, words, arguments);
+  const trace::ShownCall shown_call(shown, start);
+  result = forward(real, words, arguments);
   end = trace::ticks();
   inner = inside.inner();
+  shown_call.end();
 }
 
 void count(const Call& call, trace::Record* record, const Outcome& outcome) {

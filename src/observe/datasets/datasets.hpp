@@ -86,6 +86,9 @@ trace::Record* record_of_file(trace::Layer layer, const char* name);
 /// Returns the row of the dataset FILE:NAME.
 trace::Record* record_of_dataset(trace::Layer layer, trace::Record* file, std::string_view name);
 
+/// Calls a function with its arguments, as symbols::forward().
+using Forward = Word(void* function, const Word* words, std::size_t arguments);
+
 /// A call of the program, from its arguments to its row in the log.
 struct Call {
   trace::FunctionId number;
@@ -94,6 +97,7 @@ struct Call {
   const Word* words;  ///< word_capacity(arguments)
   std::size_t arguments;
   const trace::LibraryCall& inside;
+  Forward* forward;
   std::uint64_t start = 0, end = 0;
   Word result = 0;
   bool failed = false;
@@ -106,7 +110,7 @@ struct Call {
   }
   /// Calls the library; the log shows `shown` meanwhile.
   void run(trace::CallStart shown = {});
-  void forward_unrecorded() { result = symbols::forward(real, words, arguments); }
+  void forward_unrecorded() { result = forward(real, words, arguments); }
 };
 
 /// The result of a call for its row.
@@ -125,22 +129,28 @@ trace::CallStart show_on(const Object& object);
 void report_missing(const char* function);
 
 /// Carries out a call of a library's function, with its result or, without the function, `failed`.
-/// `run` traces it, unless the library calls itself or tracing is off.
+/// `run` traces it, unless the library calls itself or tracing is off. `forward` calls functions
+/// with other arguments than words.
 template <class Call, class Library, class Function>
 Word dispatch(Library& library, const Function& function, void* real, std::size_t number,
-              const Word* words, Word failed, void (*run)(Call&)) {
+              const Word* words, Word failed, void (*run)(Call&),
+              Forward* forward = symbols::forward) {
   if (real == nullptr) {
     report_missing(function.name);
     return failed;
   }
-  const trace::LibraryCall inside;
-  if (!inside.outermost() || !library.is_known() || !trace::on())
-    return symbols::forward(real, words, function.arguments);
+  trace::LibraryCall inside;
+  if (!inside.outermost() || !library.is_known() || !trace::on()) {
+    const Word result = forward(real, words, function.arguments);
+    inside.end();
+    return result;
+  }
   Call call{{static_cast<trace::FunctionId>(number), function.op, real, words, function.arguments,
-             inside},
+             inside, forward},
             library,
             function};
   run(call);
+  inside.end();
   return call.result;
 }
 

@@ -14,6 +14,7 @@
 #include "layers/caching/caching.hpp"
 #include "layers/chain/chain.hpp"
 #include "layers/handles/handles.hpp"
+#include "observe/adios2/adios2.hpp"
 #include "observe/hdf5/hdf5.hpp"
 #include "observe/netcdf/netcdf.hpp"
 #include "observe/pmpi/pmpi.hpp"
@@ -45,6 +46,7 @@ std::span<const trace::FunctionInfo> all_functions() {
   pmpi::fill(functions);
   hdf5::fill(functions);
   netcdf::fill(functions);
+  adios2::fill(functions);
   return functions;
 }
 
@@ -141,6 +143,7 @@ void begin_child() {
   pmpi::after_fork();
   hdf5::after_fork();
   netcdf::after_fork();
+  adios2::after_fork();
 }
 
 }  // namespace pario::preload

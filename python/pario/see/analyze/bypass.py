@@ -18,14 +18,15 @@ _NONE = "(?!)"
 
 @dataclass(frozen=True)
 class _Library:
-    """A library that may write without MPI-IO, and patterns of the names of its files, its
-    functions and its shared libraries."""
+    """A library that may write without MPI-IO, patterns of the names of its files, its functions
+    and its shared libraries, and the layer of its calls."""
 
     name: str
     files: str
     function: str
     module: str
     remedy: str
+    layer: str = ""
 
 
 _LIBRARIES = (
@@ -42,6 +43,7 @@ _LIBRARIES = (
         "adios2",
         "libadios2",
         "its engine HDF5, or the transport library MPI, use MPI-IO",
+        "adios2",
     ),
     _Library(
         "PnetCDF's own driver GIO",
@@ -49,6 +51,7 @@ _LIBRARIES = (
         "ncmpi",
         "libpnetcdf",
         "nc_driver=mpiio in PNETCDF_HINTS makes it use MPI-IO",
+        "pnetcdf",
     ),
 )
 
@@ -72,17 +75,19 @@ def _calls_mpiio(job: Job) -> bool:
 
 
 def _find_library(job: Job) -> _Library | None:
-    """The library that made calls on files, by its files or by the call stacks."""
+    """The library that made calls on files, by its own calls, its files or the call stacks."""
     used = job.records[job.records["layer"] < len(FILE_LAYERS)]
     paths = [job.path(int(file)) for file in np.unique(used["file"]) if file >= 0]
     frames = {frame for stack in job.stacks for frame in stack}
     functions = {frame.function for frame in frames}
+    layers = {LAYERS[layer] for layer in np.unique(job.records["layer"])}
     modules = {frame.module.rpartition("/")[2] for frame in frames}
     return next(
         (
             library
             for library in _LIBRARIES
-            if any(re.search(library.files, path) for path in paths)
+            if library.layer in layers
+            or any(re.search(library.files, path) for path in paths)
             or any(re.match(library.function, name) for name in functions)
             or any(re.match(library.module, name) for name in modules)
         ),

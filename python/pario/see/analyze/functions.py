@@ -23,6 +23,7 @@ LAYER_NAMES = {
     "hdf5": "HDF5",
     "netcdf": "netCDF",
     "pnetcdf": "PnetCDF",
+    "adios2": "ADIOS2",
 }
 #: Kind of call, and its counters of calls and bytes.
 COUNTED = (

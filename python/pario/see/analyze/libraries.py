@@ -12,6 +12,7 @@ _NAMES = re.compile(
     r"|libgfortran|libquadmath|libgomp|libiomp5|libomp|libifcore|libifcoremt|libflang\w*"
     r"|lib\w*mpi\w*|libopen-\w+|libmpich\w*|libpmix|libprrte|libfabric|libuc[pst]|libucm"
     r"|libhdf5\w*|libnetcdf\w*|libpnetcdf|libadios2\w*|libsilo\w*|libconduit\w*|libcgns"
+    r"|adios2_bindings"
     r"|libpython[\d.]*|libz|libzstd|liblz4|libbz2|liblzma|libsqlite3|libcurl|libssl|libcrypto"
     r"|libuv|liburing|libaio|libtbb|libjvm|libnode"
     r"|libarrow\w*|libparquet|libtorch\w*|libcuda\w*|libnccl)(?:[-_.].*)?"

@@ -33,6 +33,7 @@ LAYERS = {
     "hdf5": "HDF5",
     "netcdf": "netCDF",
     "pnetcdf": "PnetCDF",
+    "adios2": "ADIOS2",
 }
 
 #: The share of a run from which on its I/O by the MPI's own MPI-IO is worth replays.
