@@ -221,6 +221,17 @@ def write_elements(made: Job, calls: int, seconds: float, layer: str = "hdf5") -
     made.datasets.append(Dataset(file=file_row(made, data), element=8, shape=(10_000,)))
 
 
+def write_steps(made: Job, steps: int) -> None:
+    """Steps of 8 kB of a file of ADIOS2 together."""
+    size, each = 8000, 1e-4 * steps
+    add_record(made, 0, "/scratch/s.bp", "adios2", opens=1, others=steps, flushes=steps,
+               flush_time=6 * each, other_time=each)  # fmt: skip
+    add_record(made, 0, "/scratch/s.bp:/v", "adios2", writes=steps, bytes_written=size,
+               write_time=each)  # fmt: skip
+    add_record(made, 0, "/scratch/s.bp/md.0", opens=1, writes=steps, bytes_written=60 * steps,
+               write_time=2 * each)  # fmt: skip
+
+
 def import_modules(made: Job, processes: int) -> None:
     """Imports of 200 modules by each process."""
     for number in range(200):
@@ -249,6 +260,11 @@ CASES: dict[str, tuple[Callable[[Job], None], Callable[[Job], None], tuple[float
         lambda made: write_elements(made, 10_000, 5.0),
         lambda made: write_elements(made, 1, 0.01),
         (4.9, 5),
+    ),
+    "small-steps": (
+        lambda made: write_steps(made, 10_000),
+        lambda made: write_steps(made, 10),
+        (9.8, 9.9),
     ),
     "resize-storm": (lambda made: resize(made, 1000), lambda made: resize(made, 2), (9.9, 10)),
     "variable-calls": (

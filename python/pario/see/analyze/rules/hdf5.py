@@ -1,4 +1,4 @@
-"""Rules about calls of libraries on datasets and variables: HDF5, netCDF, PnetCDF."""
+"""Rules about calls of libraries on datasets and variables: HDF5, netCDF, PnetCDF, ADIOS2."""
 
 from __future__ import annotations
 
@@ -82,6 +82,16 @@ LIBRARIES = {
         "pnetcdf",
         "one ncmpi_put_vara_all or ncmpi_get_vara_all for all of them, or ncmpi_iput_vara for each"
         f" and one ncmpi_wait_all. {_ARRAY}",
+        "",
+    ),
+    "adios2": Library(
+        "ADIOS2",
+        "Get",
+        "Put",
+        "adios2",
+        "a variable with shape, start and count, of which one Put or Get moves a whole block. One"
+        " time step of several belongs into one variable with a dimension for the time, or many"
+        f" steps into one BeginStep and EndStep. {_ARRAY}",
         "",
     ),
 }
@@ -406,13 +416,13 @@ CALLS = Rule(
 VARIABLE_CALLS = Rule(
     name="variable-calls",
     remedy="moving many elements with one library call",
-    sees="Many calls of netCDF or PnetCDF on a variable, of a few elements each.",
+    sees="Many calls of netCDF, PnetCDF or ADIOS2 on a variable, of a few elements each.",
     threshold=CALLS.threshold.replace("dataset", "variable"),
     estimate=CALLS.estimate.replace("h5py", "the package"),
     advice=(
         "One nc_put_vara or ncmpi_put_vara_all for many elements, or ncmpi_iput_vara and one wait."
     ),
     control="One call for the whole variable.",
-    find=partial(_small_calls, layers=("netcdf", "pnetcdf")),
+    find=partial(_small_calls, layers=("netcdf", "pnetcdf", "adios2")),
     why_not="the time is spent inside the library, above all files",
 )
