@@ -4,7 +4,7 @@
 
 #include "work.h"
 
-enum { PART = 1 << 20 };
+enum { PART = 1 << 16 };
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
