@@ -157,3 +157,12 @@ def test_the_chunk_cache_of_netcdf_is_set_by_netcdf() -> None:
     (finding,) = (one for one in analyze(made).findings if one.rule == "chunk-thrash")
     assert any("nc_set_var_chunk_cache" in fix.text for fix in finding.fixes)
     assert not any("h5py" in fix.text for fix in finding.fixes)
+
+
+def test_a_dataset_written_after_each_opening_is_not_blamed_on_the_calls_of_hdf5() -> None:
+    made = job()
+    layer_jobs.write_elements(made, 2000, 5.0)
+    assert analyze(made).findings[0].rule == "hdf5-calls"
+    add_record(made, 0, "/scratch/values.h5", opens=2000, closes=2000, open_time=2.0)
+    (finding,) = analyze(made).findings
+    assert finding.rule == "open-close-loop"

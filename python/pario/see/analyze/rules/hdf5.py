@@ -97,6 +97,7 @@ LIBRARIES = {
 }
 MANY_CALLS = 1000
 SMALL_CALL = 4 << 10
+CALLS_PER_OPEN = 10  # with fewer, the file is opened for each call: open-close-loop
 #: Bytes of a chunk that a repair proposes.
 USUAL_CHUNK, LARGEST_CHUNK = 256 << 10, 1 << 20
 MANY_VISITS = 2.0  # of a chunk
@@ -293,9 +294,18 @@ def _small_calls_of(facts: Facts, layer: int) -> Iterator[Candidate]:
         _, word, name, _ = _words(writing)
         calls = facts.column(f"{word}s")[rows]
         size = ratio(facts.column(name)[rows], calls, np.inf)
-        chosen = rows[(calls >= MANY_CALLS * ranks) & (size < SMALL_CALL)]
+        many = calls >= np.maximum(
+            MANY_CALLS * ranks, CALLS_PER_OPEN * _opens_of_files(facts, rows)
+        )
+        chosen = rows[many & (size < SMALL_CALL)]
         if len(chosen):
             yield _describe_small(facts, chosen, writing)
+
+
+def _opens_of_files(facts: Facts, rows: Ints) -> Floats:
+    """Return the number of opens of the file of each dataset's row by the same process."""
+    below = _rows_below(facts, rows)
+    return np.where(below >= 0, facts.calls("opens")[below], 0.0)
 
 
 def _describe_small(facts: Facts, rows: Ints, writing: bool) -> Candidate:
@@ -401,7 +411,8 @@ CALLS = Rule(
     sees="Many H5Dread or H5Dwrite calls of a few elements each.",
     threshold=(
         f"Per process and dataset at least {MANY_CALLS:,} calls of less than"
-        f" {SMALL_CALL >> 10} KiB on average."
+        f" {SMALL_CALL >> 10} KiB on average, {CALLS_PER_OPEN} or more for each time that the file"
+        " is opened."
     ),
     estimate=(
         "Time of the calls beyond their bytes at the reference rate. In Python programs also the"
