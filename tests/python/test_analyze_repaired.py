@@ -143,6 +143,22 @@ def test_small_files_in_many_directories_are_one_storm() -> None:
     assert finding.seconds == pytest.approx(20, rel=0.05)
 
 
+@pytest.mark.system
+def test_small_files_in_directories_of_nothing_but_the_root_name_the_worst() -> None:
+    made = job()
+    for place in ("data", "scratch"):
+        for number in range(300):
+            file_row(made, f"/{place}/{number}/a")
+    rows = new_records(len(made.files))
+    rows["file"], rows["opens"], rows["writes"] = np.arange(len(rows)), 1, 1
+    rows["bytes_written"], rows["open_time"] = 100, 0.02
+    rows["open_time"][450] = 0.1
+    made.records = rows
+    (finding,) = analyze(made).findings
+    assert finding.title.startswith("600 small files in 600 directories (/scratch/150, ...)")
+    assert "tar -cf /scratch/150.tar -C /scratch/150 ." in [fix.text for fix in finding.fixes]
+
+
 def test_listed_directories_are_no_small_files() -> None:
     made = job()
     for number in range(1000):

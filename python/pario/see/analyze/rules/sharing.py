@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
-from pario.see.analyze.arrays import Floats, counts, sums
+from pario.see.analyze.arrays import Floats, Mask, counts, sums
 from pario.see.analyze.cells import READ, WRITE
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMMUNICATION, Claim, claim_all
@@ -116,8 +116,14 @@ def _describe_waiting(facts: Facts) -> Evidence:
 
 
 def _all_read_one(facts: Facts) -> Iterator[Candidate]:
-    if facts.ranks < 2 or not facts.lanes.mpi:
-        return
+    mask, size = find_common_reads(facts)
+    if mask.any():
+        yield _all_readers(facts, scene(facts, mask, facts.cells.sum(axis=1)), size)
+
+
+def find_common_reads(facts: Facts) -> tuple[Mask, Floats]:
+    """Return the rows of files that (nearly) all ranks read as a whole and none writes, and the
+    size of each file."""
     reads = (
         facts.stored
         & ~facts.mpiio
@@ -126,6 +132,8 @@ def _all_read_one(facts: Facts) -> Iterator[Candidate]:
         & (facts.column("bytes_read") > 0)
     )
     size = np.zeros(len(facts.job.files))
+    if facts.ranks < 2 or not facts.lanes.mpi:
+        return np.zeros_like(reads), size
     np.maximum.at(size, facts.file[reads], facts.column("end_read")[reads])
     many = np.maximum(facts.column("ranks"), 1)
     whole = (facts.read_extent >= WHOLE * size[facts.file]) & (
@@ -134,14 +142,8 @@ def _all_read_one(facts: Facts) -> Iterator[Candidate]:
     readers = counts(facts.file[reads & whole & (facts.lane >= 0)], len(facts.job.files))
     shared = reads & (facts.lane < 0)
     np.maximum.at(readers, facts.file[shared], facts.records["ranks"][shared])
-    mask = (
-        reads
-        & whole
-        & (readers[facts.file] >= max(2, 0.75 * facts.ranks))
-        & (size[facts.file] <= SHARED_LIMIT)
-    )
-    if mask.any():
-        yield _all_readers(facts, scene(facts, mask, facts.cells.sum(axis=1)), size)
+    common = readers[facts.file] >= max(2, 0.75 * facts.ranks)
+    return reads & whole & common & (size[facts.file] <= SHARED_LIMIT), size
 
 
 def _all_readers(facts: Facts, subject: Scene, size: Floats) -> Candidate:

@@ -27,6 +27,7 @@ from pario.see.analyze.rules.base import (
     sum_seconds,
 )
 from pario.see.analyze.rules.metadata import MANY_OPENS
+from pario.see.analyze.rules.sharing import find_common_reads
 
 MANY_FILES = 200
 SMALL_FILE = 1 << 20
@@ -50,6 +51,8 @@ def _small_file_storms(facts: Facts) -> Iterator[Candidate]:
     small = facts.stored & (np.maximum(extent, moved) < SMALL_FILE) & (facts.calls("opens") > 0)
     small &= (facts.column("lists") == 0) | (moved > 0)  # a listed name is a directory
     small &= facts.calls("opens") < MANY_OPENS * np.maximum(facts.column("ranks"), 1) * many
+    if not facts.job.loaders:  # the passes of a training run differ from rank to rank
+        small &= ~find_common_reads(facts)[0]
     if not small.any():
         return
     directory = facts.directory[facts.file]
@@ -81,6 +84,8 @@ def _place(facts: Facts, mask: Mask, directory: Ints) -> tuple[str, str]:
     if len(used) < MANY_FILES:
         return f"{several} ({wording.name(worst)}, ...)", worst
     common = os.path.commonpath([facts.directories[number] for number in used])
+    if common == "/":
+        return f"{several} ({wording.name(worst)}, ...)", worst
     return f"{several} below {wording.name(common)}", common
 
 
@@ -170,6 +175,7 @@ SMALL_FILES = Rule(
     threshold=(
         f"At least {MANY_FILES} files below {SMALL_FILE >> 20} MiB in a directory, all such"
         " directories together; or as many in all other directories, without installed software."
+        " Without those that every rank reads (all-ranks-read-one-file)."
     ),
     estimate="All time on these files minus their bytes at the reference rate.",
     advice="One container file with an index (HDF5, tar, SQLite); pario records pack for training.",
