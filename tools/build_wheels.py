@@ -122,8 +122,16 @@ def check(programs: Path, wheel: Path, output: Path) -> Path:
     if "-abi3-" in audited.name:
         check_stable_abi(programs, audited)
     print(call(programs / "python", "-m", "tools.check_wheel", audited))
+    return keep_latest(audited, output)
+
+
+def keep_latest(wheel: Path, output: Path) -> Path:
+    """Moves a wheel to the output, in place of those of its kind: each commit has a version."""
     output.mkdir(parents=True, exist_ok=True)
-    return Path(shutil.move(audited, output / audited.name))
+    project, _, kind = wheel.name.split("-", 2)
+    for earlier in output.glob(f"{project}-*-{kind}"):
+        earlier.unlink()
+    return Path(shutil.move(wheel, output / wheel.name))
 
 
 def check_stable_abi(programs: Path, wheel: Path) -> None:

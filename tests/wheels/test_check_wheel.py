@@ -85,5 +85,18 @@ def test_the_kinds_of_wheels_cover_the_pythons_that_pario_supports() -> None:
         assert (before.last[0], before.last[1] + 1) == after.first
 
 
+def test_a_wheel_replaces_the_earlier_ones_of_its_kind(tmp_path: Path) -> None:
+    kinds = ("cp311-cp311-manylinux_2_28_x86_64", "cp312-abi3-manylinux_2_28_x86_64")
+    output = tmp_path / "dist"
+    output.mkdir()
+    for version in ("0.1.dev9+gabc", "0.1.dev10+gdef"):
+        for kind in kinds:
+            wheel = tmp_path / f"pario-{version}-{kind}.whl"
+            wheel.touch()
+            build_wheels.keep_latest(wheel, output)
+    expected = {f"pario-0.1.dev10+gdef-{kind}.whl" for kind in kinds}
+    assert {path.name for path in output.iterdir()} == expected
+
+
 def test_the_promised_glibc_is_the_one_of_the_documentation() -> None:
     assert f"glibc {GLIBC}" in (ROOT / "docs/install.md").read_text(encoding="utf-8")
