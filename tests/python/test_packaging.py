@@ -66,6 +66,14 @@ def test_the_conda_recipe_has_the_requirements_of_the_project() -> None:
     assert recipe["requirements"]["run"] == [f"python {PROJECT['requires-python']}", *runs]
 
 
+def test_the_page_of_the_installation_lists_the_extras_for_users() -> None:
+    page = (ROOT / "docs/install.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `([a-z]+)` \| ", page, re.MULTILINE)
+    assert sorted(listed) == sorted(
+        set(PROJECT["optional-dependencies"]) - {"test", "docs", "lint"}
+    )
+
+
 def test_the_module_file_in_tcl_is_complete() -> None:
     if (shell := shutil.which("tclsh")) is None:
         pytest.skip("tclsh is not installed")
