@@ -201,11 +201,12 @@ def _fixes(writing: bool, stdio: bool) -> tuple[Fix, ...]:
                 " of once per value."
             ),
         )
-    other = "Fortran: write whole arrays" if writing else "Fortran: read whole arrays"
+    python = "open(..., buffering=1 << 20)" + (" and no flush per line" if writing else "")
+    fortran = f"{'write' if writing else 'read'} whole arrays"
     return (
         code(
             f"Collect the values in a buffer of 1 MiB or more and call {call} once per buffer, or"
-            f" use stdio ({verb}) with setvbuf. {other}."
+            f" use stdio ({verb}) with setvbuf. Python: {python}. Fortran: {fortran}."
         ),
     )
 
