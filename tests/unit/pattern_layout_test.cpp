@@ -169,6 +169,26 @@ TEST(FileView, CountsBytesOfItsTiles) {
   EXPECT_EQ(view.position_of(100 + 16 * 1000), 8000u);
 }
 
+TEST(FileView, FindsTheRunOfAnAccessWithinABlock) {
+  const auto find = [](const Layout& filetype, std::uint64_t position, std::uint64_t bytes) {
+    return FileView{.displacement = 1000, .filetype = filetype}.find_run(position, bytes);
+  };
+  using base::Extent;
+  EXPECT_EQ(find(Layout::block(1), 5, 10), (Extent{1005, 1015}));
+  const auto turn = *Layout::parse("[16:8]@0+32");
+  EXPECT_EQ(find(turn, 0, 8), (Extent{1016, 1024}));
+  EXPECT_EQ(find(turn, 18, 6), (Extent{1082, 1088}));
+  EXPECT_TRUE(find(turn, 18, 7).empty()) << "of two copies";
+  const auto strip = *Layout::parse("4x8/16");
+  EXPECT_EQ(find(strip, 8, 8), (Extent{1016, 1024}));
+  EXPECT_EQ(find(strip, 32 + 24 + 1, 2), (Extent{1000 + 56 + 48 + 1, 1000 + 56 + 48 + 3}));
+  EXPECT_TRUE(find(strip, 4, 8).empty()) << "of two blocks";
+  EXPECT_TRUE(find(turn, 0, 0).empty());
+  EXPECT_TRUE(find(Layout(), 0, 8).empty());
+  EXPECT_TRUE(find(turn, std::uint64_t{1} << 62, 8).empty()) << "behind the largest file";
+  EXPECT_TRUE(find(Layout::block(1), INT64_MAX - 1004, 8).empty());
+}
+
 TEST(Summary, IsOfTheBytesTouched) {
   Access access{.view = {.displacement = 4096, .filetype = layout("[64:2x64/128]@0+1024")},
                 .position = 64,

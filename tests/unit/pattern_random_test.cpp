@@ -244,6 +244,8 @@ void expect_summary(const Case& c) {
   std::uint64_t bits = kMaxGranule;
   for (const auto& [offset, length] : file)
     bits |= (c.access.view.displacement + static_cast<std::uint64_t>(offset)) | length;
+  const Extent run = c.access.view.find_run(c.access.position, c.access.bytes);
+  EXPECT_TRUE(run.empty() || (file.size() == 1 && run == summary.span));
   const std::uint64_t largest = bits & (~bits + 1);
   EXPECT_EQ(largest % summary.granule, 0u) << "not a granule";
 }

@@ -116,6 +116,9 @@ struct FileView {
   Layout filetype = Layout::block(1);
 
   bool contiguous() const { return filetype.contiguous(); }
+  /// Returns the run of the file with the data bytes [position, position + bytes), in a few steps.
+  /// Empty: they are not one run, or not known to be, or lie behind the largest file.
+  base::Extent find_run(std::uint64_t position, std::uint64_t bytes) const;
   /// Returns the file offset of data byte `position` of the view.
   std::uint64_t offset_of(std::uint64_t position) const;
   /// Returns the number of data bytes of the view before file offset `offset` (for seeking to the

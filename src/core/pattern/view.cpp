@@ -16,6 +16,29 @@ std::uint64_t FileView::offset_of(std::uint64_t position) const {
   return displacement + static_cast<std::uint64_t>(plus(inside, strides(copy, filetype.extent())));
 }
 
+base::Extent FileView::find_run(std::uint64_t position, std::uint64_t bytes) const {
+  const detail::Node* const node = Inside::tree(filetype).get();
+  if (node == nullptr || bytes == 0 || !node->is_strip()) return {};
+  std::int64_t begin = 0, end = 0;
+  std::uint64_t inside = position;
+  if (!contiguous()) {
+    const std::uint64_t copy = position < node->size ? 0 : position / node->size;
+    inside -= copy * node->size;
+    const std::uint64_t length = node->is_block() ? node->size : node->child->size;
+    const std::uint64_t block = inside < length ? 0 : inside / length;
+    inside -= block * length;
+    if (bytes > length - inside || __builtin_mul_overflow(copy, filetype.extent(), &begin) ||
+        __builtin_add_overflow(begin, strides(block, node->stride), &begin) ||
+        __builtin_add_overflow(begin, Inside::first(filetype), &begin))
+      return {};
+  }
+  if (__builtin_add_overflow(begin, inside, &begin) || begin < 0 ||
+      __builtin_add_overflow(begin, displacement, &begin) ||
+      __builtin_add_overflow(begin, bytes, &end))
+    return {};
+  return {static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end)};
+}
+
 std::uint64_t FileView::position_of(std::uint64_t offset) const {
   const detail::Tree& tree = Inside::tree(filetype);
   if (!tree) return 0;

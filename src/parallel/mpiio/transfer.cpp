@@ -281,39 +281,40 @@ std::uint64_t contiguous_bytes(const Arguments& arguments) {
   return bytes;
 }
 
-/// Finds the run of the file that an access of `bytes` bytes moves in a view without holes, and
-/// moves the individual file pointer. Empty: the access has to be looked at more closely.
-base::Extent find_run(const Call& call, File& file, const Arguments& arguments,
-                      std::uint64_t bytes) {
-  const std::lock_guard lock(file.mutex);
-  const pattern::FileView& view = file.view.bytes;
-  if (bytes == 0 || !view.contiguous() || !file.view.representation->native() ||
-      view.etype_size == 0 || bytes % view.etype_size != 0)
-    return {};
+/// The run of the file that an access moves, and the data byte of the view at its begin.
+struct Found {
+  base::Extent run = {};
+  std::uint64_t position = 0;
+};
+
+/// Finds the run of an access of `bytes` bytes, and moves the individual file pointer. An empty
+/// run: the access has to be looked at more closely. An access at a given offset needs no lock: the
+/// view changes in collective calls only.
+Found find_run(const Call& call, File& file, const Arguments& arguments, std::uint64_t bytes) {
   const bool given = call.kind.pointer == Pointer::given;
-  std::uint64_t position = file.position, begin = 0, end = 0;
-  if (given && __builtin_mul_overflow(static_cast<std::uint64_t>(arguments.offset), view.etype_size,
-                                      &position))
-    return {};
-  if (__builtin_add_overflow(view.displacement, position, &begin) ||
-      __builtin_add_overflow(begin, bytes, &end) || end > INT64_MAX)
-    return {};
-  if (!given) file.position = position + bytes;
-  return {begin, end};
+  std::unique_lock lock(file.mutex, std::defer_lock);
+  if (!given) lock.lock();
+  const std::uint64_t etype_size = file.view.etype_size();
+  if (!file.view.representation->native() || bytes % etype_size != 0) return {};
+  std::uint64_t position = given ? static_cast<std::uint64_t>(arguments.offset) : file.position;
+  if (given && __builtin_mul_overflow(position, etype_size, &position)) return {};
+  const base::Extent run = file.view.bytes.find_run(position, bytes);
+  if (!given && !run.empty()) file.position = position + bytes;
+  return {run, position};
 }
 
 /// Carries out a blocking access of one run of bytes in the file and in memory, and returns its
 /// result. Nothing: the access is another one.
 std::optional<Word> carry_out_run(const Call& call, File& file, const Arguments& arguments) {
   if (!is_plain(call, file, arguments)) return std::nullopt;
-  const base::Extent run = find_run(call, file, arguments, contiguous_bytes(arguments));
+  const auto [run, position] = find_run(call, file, arguments, contiguous_bytes(arguments));
   if (run.empty()) return std::nullopt;
   const auto moved =
       file.shared->move_run(call.kind.direction, run, arguments.buffer,
                             call.kind.collective ? With::together : With::alone, call.name);
   if (!moved.ok()) return raise(&file, outcome_of(moved.error()));
   if (*moved < run.length() && call.kind.pointer == Pointer::individual)
-    stop_at_end(file, run.begin - file.view.bytes.displacement, *moved);
+    stop_at_end(file, position, *moved);
   set_status(arguments.last, *moved);
   return Word{0};
 }
