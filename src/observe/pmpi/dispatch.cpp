@@ -116,6 +116,7 @@ Word run_with_own_io(ForwardedCall call) {
     mpiio::before_communication(function.role == Role::abort || function.role == Role::finalize);
   mpiio::before_completion(function.name, call.arguments);
   const Word result = mpiio::after_completion(function.name, call.arguments, call.run());
+  if (function.role != Role::quiet) mpiio::after_communication();
   if (function.role == Role::finalize) mpiio::after_finalize();
   return result;
 }

@@ -84,10 +84,10 @@ base::Result<std::uint64_t> CollectiveAccess::move_run(CollectiveCalls& calls, D
       Access current{calls, call, run, policy, statistics};
       return finish_without_meeting(current, number);
     });
-  const Count moved = engine::move_run(context_, policy, direction, where, memory);
+  const MovedRun run = engine::move_run(context_, policy, direction, where, memory);
   ahead.finish(number);
-  context_.count_run(direction, With::together, true, where, moved, watch.elapsed_ns());
-  return defer_outcome(calls, name, moved);
+  context_.count_run(direction, With::together, true, where, run, watch.elapsed_ns());
+  return defer_outcome(calls, name, run.bytes);
 }
 
 base::Result<std::uint64_t> CollectiveAccess::meet_and_execute(Access& access) {

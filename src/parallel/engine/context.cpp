@@ -68,6 +68,8 @@ std::shared_ptr<const AccessPolicy> FileContext::policy() const {
 
 void FileContext::set_policy(AccessPolicy policy) {
   hints_ = policy.hints;
+  reads_ahead_ =
+      policy.may_run_ahead() && policy.one_node && layout::traits(policy.layout.kind).byte_coherent;
   auto replaced = std::make_shared<const AccessPolicy>(std::move(policy));
   const std::scoped_lock lock(policy_mutex_);
   policy_ = std::move(replaced);
@@ -79,12 +81,13 @@ void FileContext::add(const Statistics& more) {
 }
 
 void FileContext::count_run(plan::Direction direction, With with, bool ahead, base::Extent where,
-                            const base::Result<std::uint64_t>& moved, std::uint64_t elapsed_ns) {
+                            const MovedRun& run, std::uint64_t elapsed_ns) {
   const std::scoped_lock lock(statistics_mutex_);
   statistics_.total_ns += elapsed_ns;
   statistics_.transfer.file_ns += elapsed_ns;
-  statistics_.count_call(direction, with, moved ? *moved : 0);
-  if (moved) statistics_.count_transfer(direction, where, *moved, policy_->layout.unit);
+  statistics_.count_call(direction, with, run.bytes ? *run.bytes : 0);
+  if (run.by_system)
+    statistics_.count_transfer(direction, where, *run.by_system, policy_->layout.unit);
   statistics_.direct += ahead ? 1 : 0;
   statistics_.ran_ahead += ahead ? 1 : 0;
 }

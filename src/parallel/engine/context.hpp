@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "parallel/engine/engine.hpp"
 #include "parallel/engine/handle_locks.hpp"
 #include "parallel/engine/policy.hpp"
+#include "parallel/engine/read_ahead.hpp"
 #include "parallel/engine/sieve_buffers.hpp"
 #include "parallel/engine/write_gate.hpp"
 
@@ -22,6 +24,13 @@ namespace pario::engine {
 /// had windows.
 struct UsedWindows {
   std::uint64_t bytes = 0, nodes = 0;
+};
+
+/// The outcome of moving one run of bytes. `by_system`: the bytes that a system call has moved,
+/// more than those of the run if it read ahead; empty: there was no system call, or it has failed.
+struct MovedRun {
+  base::Result<std::uint64_t> bytes;
+  std::optional<std::uint64_t> by_system = {};
 };
 
 /// The locks that separate a read-modify-write from other writes of the file.
@@ -45,6 +54,16 @@ class FileContext {
   file::File& file() const { return *file_; }
   bool has_file() const { return file_ != nullptr; }
   void set_file(std::unique_ptr<file::File> file) { file_ = std::move(file); }
+  /// After every change of the file by this rank.
+  void note_change() {
+    if (read_ahead_) read_ahead_->note_change();
+    note_event();
+  }
+  void set_read_ahead(std::unique_ptr<ReadAhead> read_ahead) {
+    read_ahead_ = std::move(read_ahead);
+  }
+  /// Null unless the policy permits windows that are read ahead.
+  ReadAhead* read_ahead() const { return reads_ahead_ ? read_ahead_.get() : nullptr; }
   WriteGuards& guards() { return guards_; }
   SieveBuffers& sieve_buffers() { return sieve_buffers_; }
 
@@ -61,7 +80,7 @@ class FileContext {
   /// Counts a call of the program that has moved one run of bytes, or has failed. `ahead`: without
   /// a meeting.
   void count_run(plan::Direction direction, With with, bool ahead, base::Extent where,
-                 const base::Result<std::uint64_t>& moved, std::uint64_t elapsed_ns);
+                 const MovedRun& run, std::uint64_t elapsed_ns);
   Statistics statistics() const;
   /// Notes the windows of a collective call, for the audit of hints.
   void note_windows(std::uint64_t bytes, std::uint64_t nodes);
@@ -85,6 +104,8 @@ class FileContext {
   const std::function<base::Status()> interrupt_;
   hints::FileHints hints_;
   std::unique_ptr<file::File> file_;
+  std::unique_ptr<ReadAhead> read_ahead_;
+  bool reads_ahead_ = false;
   WriteGuards guards_;
   SieveBuffers sieve_buffers_;
   mutable std::mutex policy_mutex_;

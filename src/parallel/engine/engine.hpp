@@ -117,6 +117,10 @@ enum class Reader : std::uint8_t { ranks, all };
 /// files return the errors. Costs one load if no bytes are kept and ranks read.
 void write_kept_writes(Reader reader);
 
+/// Drops the bytes that this process has read ahead, of all files: it may have learned of changes.
+/// Called after communication. Costs one load until a file has such bytes. Thread-safe.
+void note_event();
+
 /// Makes the ranks of `communicator`, a handle of the process's MPI, for SharedFile::open().
 /// Collective over `communicator`. The hints limit the wait for missing ranks.
 base::Result<std::shared_ptr<comm::Comm>> make_comm(std::uintptr_t communicator,

@@ -6,7 +6,9 @@
 namespace pario::engine {
 
 base::Status GuardedFile::write(std::uint64_t offset, std::span<const std::byte> data) {
-  return context_.file().write(offset, data);
+  base::Status status = context_.file().write(offset, data);
+  context_.note_change();
+  return status;
 }
 
 base::Result<std::uint64_t> GuardedFile::read(std::uint64_t offset, std::span<std::byte> data) {

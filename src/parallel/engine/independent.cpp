@@ -60,17 +60,27 @@ base::Error describe_difference(const std::string& path, std::uint64_t offset) {
       .detail = "byte " + std::to_string(offset) + " of the file is not the one that was written"};
 }
 
+MovedRun read_run(FileContext& context, base::Extent where, std::byte* memory) {
+  MovedRun run{where.length()};
+  if (ReadAhead* const ahead = context.read_ahead();
+      ahead != nullptr && ahead->read(where, memory, run.by_system))
+    return run;
+  run.bytes = context.file().read(where.begin, {memory, where.length()});
+  if (run.bytes) run.by_system = *run.bytes;
+  return run;
+}
+
 }  // namespace
 
-base::Result<std::uint64_t> move_run(FileContext& context, const AccessPolicy& policy,
-                                     Direction direction, base::Extent where, std::byte* memory) {
-  if (direction == Direction::read)
-    return context.file().read(where.begin, {memory, where.length()});
+MovedRun move_run(FileContext& context, const AccessPolicy& policy, Direction direction,
+                  base::Extent where, std::byte* memory) {
+  if (direction == Direction::read) return read_run(context, where, memory);
   const PlainPass pass(context, policy, direction, where);
-  if (!pass.status()) return pass.status().error();
+  if (!pass.status()) return {pass.status().error()};
   const base::Status status = context.file().write(where.begin, {memory, where.length()});
-  if (!status) return status.error();
-  return where.length();
+  context.note_change();
+  if (!status) return {status.error()};
+  return {where.length(), where.length()};
 }
 
 IndependentAccess::IndependentAccess(FileContext& context, const AccessPolicy& policy,
@@ -146,10 +156,11 @@ base::Result<std::uint64_t> IndependentAccess::move_one_run(Direction direction,
                                                             const pattern::Access& access,
                                                             base::Extent span) {
   const Timer timer(counters_.file_ns);
-  const Count moved = engine::move_run(context_, policy_, direction, span,
-                                       access.buffer + access.memory.true_lower());
-  if (moved) statistics_.count_transfer(direction, span, *moved, policy_.layout.unit);
-  return moved;
+  const MovedRun run = engine::move_run(context_, policy_, direction, span,
+                                        access.buffer + access.memory.true_lower());
+  if (run.by_system)
+    statistics_.count_transfer(direction, span, *run.by_system, policy_.layout.unit);
+  return run.bytes;
 }
 
 base::Result<std::uint64_t> IndependentAccess::move_runs(Direction direction,
@@ -188,6 +199,7 @@ base::Result<std::uint64_t> IndependentAccess::move_vector(
     return count;
   }
   const base::Status status = context_.file().write_vector(run.begin, vector);
+  context_.note_change();
   if (!status) return status.error();
   counters_.add_write(run, policy_.layout.unit);
   return run.length();

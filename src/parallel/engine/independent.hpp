@@ -11,11 +11,10 @@
 
 namespace pario::engine {
 
-/// Moves one run of bytes, without locks of ranges in atomic mode. Returns the bytes moved. The
-/// error has no call name and no rank.
-base::Result<std::uint64_t> move_run(FileContext& context, const AccessPolicy& policy,
-                                     plan::Direction direction, base::Extent where,
-                                     std::byte* memory);
+/// Moves one run of bytes, without locks of ranges in atomic mode. The error has no call name and
+/// no rank.
+MovedRun move_run(FileContext& context, const AccessPolicy& policy, plan::Direction direction,
+                  base::Extent where, std::byte* memory);
 
 /// Executes the accesses of one call. Its errors have no call name and no rank. Used by one thread;
 /// `policy` and `statistics` must outlive it.

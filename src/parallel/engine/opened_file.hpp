@@ -1,9 +1,10 @@
 // The parts of an open SharedFile.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "parallel/engine/context.hpp"
 #include "parallel/engine/engine.hpp"
@@ -11,6 +12,11 @@
 #include "parallel/engine/transfers.hpp"
 
 namespace pario::engine {
+
+/// Memory of a file that no other rank shares.
+struct alignas(64) MemoryLine {
+  std::array<std::byte, 64> bytes;
+};
 
 struct OpenedFile {
   OpenedFile(std::shared_ptr<comm::Comm> comm, const OpenRequest& open_request)
@@ -28,7 +34,7 @@ struct OpenedFile {
 
   OpenRequest request;
   std::shared_ptr<comm::SharedMemory> node_memory;  // of the gate; null: own_memory
-  std::vector<PlainWrites> own_memory;
+  std::unique_ptr<MemoryLine[]> own_memory;
   FileContext context;
   std::unique_ptr<SharedPointer> pointer;
   std::string striping_reason;

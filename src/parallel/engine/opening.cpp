@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 #include "core/file/new_file.hpp"
 #include "parallel/engine/current_call.hpp"
@@ -171,19 +172,31 @@ base::Status Opening::make_gate_and_pointer() {
   comm::Watchdog watch = context_.watchdog(kOpen);
   const std::size_t gate_size = node_state_size(ranks);
   if (ranks > 1)
-    state_->node_memory = comm.share(gate_size + RunAhead::memory_size(ranks), watch.patience());
+    state_->node_memory = comm.share(
+        gate_size + RunAhead::memory_size(ranks) + ReadAhead::memory_size(ranks), watch.patience());
   if (ranks > 1 && !state_->node_memory) return describe_failure();
-  if (!state_->node_memory) state_->own_memory = std::vector<PlainWrites>(2);
-  std::byte* memory = state_->node_memory ? state_->node_memory->data()
-                                          : reinterpret_cast<std::byte*>(state_->own_memory.data());
+  std::byte* const memory =
+      state_->node_memory ? state_->node_memory->data() : make_own_memory(gate_size);
   auto gate = std::make_unique<WriteGate>(memory, comm, context_.path());
   auto store = comm.topology().nodes() == 1 ? make_pointer_in_memory(gate->state().shared_pointer)
                                             : make_pointer_in_file(context_.path(), facts_.number);
   context_.guards().gate = std::move(gate);
+  const std::size_t ahead_size = ranks > 1 ? RunAhead::memory_size(ranks) : 0;
+  if (comm.topology().nodes() == 1) windows_memory_ = memory + gate_size + ahead_size;
   if (ranks > 1 && comm.topology().nodes() == 1)
     state_->transfers.calls().set_run_ahead(std::make_unique<RunAhead>(memory + gate_size, comm));
   state_->pointer = std::make_unique<SharedPointer>(context_, state_->transfers, std::move(store));
   return {};
+}
+
+/// Makes the memory of the gate and of windows read ahead for a rank that is alone on its node. The
+/// windows are not touched before they are used.
+std::byte* Opening::make_own_memory(std::size_t gate_size) {
+  const std::size_t size = gate_size + ReadAhead::memory_size(1);
+  state_->own_memory = std::make_unique_for_overwrite<MemoryLine[]>(size / sizeof(MemoryLine));
+  auto* const memory = reinterpret_cast<std::byte*>(state_->own_memory.get());
+  std::memset(memory, 0, gate_size + ReadAhead::kHeader);
+  return memory;
 }
 
 /// Makes windows for delayed writes. The agreement at the end of the opening separates this from
@@ -221,6 +234,10 @@ void Opening::set_policy() {
                        .layout = layout,
                        .atomic = false,
                        .one_node = comm.topology().nodes() == 1});
+  if (windows_memory_ != nullptr)
+    context_.set_read_ahead(std::make_unique<ReadAhead>(windows_memory_, context_.file(),
+                                                        comm.local_rank(), comm.local_size()));
+  note_event();  // the program may know of changes before the opening
   state_->is_readable = facts_.access != O_WRONLY;
   state_->is_closed = false;
 }

@@ -34,6 +34,7 @@ class Opening {
   base::Status share_facts(const base::Status& mine);
   base::Status make_calls();
   base::Status make_gate_and_pointer();
+  std::byte* make_own_memory(std::size_t gate_size);
   base::Status share_windows();
   void make_handle_locks();
   base::Error describe_failure();
@@ -43,6 +44,7 @@ class Opening {
   FileContext& context_;
   const Opener& opener_;
   Facts facts_ = {};
+  std::byte* windows_memory_ = nullptr;  // for ReadAhead; null: several nodes
 };
 
 }  // namespace pario::engine

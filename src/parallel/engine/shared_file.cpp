@@ -21,6 +21,7 @@ std::uint64_t hash_of(std::uint64_t value) { return base::xxh64(&value, sizeof v
 }  // namespace
 
 base::Status OpenedFile::meet(const Call& call) {
+  note_event();
   const auto met = transfers.calls().meet(call);
   transfers.kept_writes().errors().put_error(transfers.calls().take_earlier_error());
   return met ? base::Status() : met.status();
@@ -112,6 +113,7 @@ void SharedFile::miss(std::optional<Direction> direction, const base::Error& err
 }
 
 Count SharedFile::size() {
+  note_event();  // the program may wait for the file to grow
   const std::uint64_t kept =
       state_->transfers.kept_writes().end();  // first: kept bytes may be in flight to the file
   const Count size = state_->context.file().size();
@@ -125,6 +127,7 @@ base::Status SharedFile::resize(std::uint64_t size) {
   if (base::Status met = state_->meet_and_flush(call, earlier); !met) return met;
   base::Status changed;
   if (state_->context.is_first()) changed = state_->context.file().resize(size);
+  state_->context.note_change();
   return state_->agree_on_change(std::move(earlier), changed, call);
 }
 
@@ -134,6 +137,7 @@ base::Status SharedFile::preallocate(std::uint64_t size) {
   if (base::Status met = state_->meet_and_flush(call, earlier); !met) return met;
   base::Status changed;
   if (state_->context.is_first()) changed = state_->context.file().preallocate(size);
+  state_->context.note_change();
   return state_->agree_on_change(std::move(earlier), changed, call);
 }
 

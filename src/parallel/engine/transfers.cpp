@@ -34,9 +34,9 @@ base::Result<std::uint64_t> Transfers::move_run(Direction direction, base::Exten
   if (with == With::together && context_.comm().size() > 1)
     return collective_.move_run(*calls_, direction, where, memory, call, policy);
   const exchange::Stopwatch watch;
-  Count moved = engine::move_run(context_, policy, direction, where, memory);
-  context_.count_run(direction, with, false, where, moved, watch.elapsed_ns());
-  return moved ? moved : Count(context_.complete_error(moved.error(), call));
+  MovedRun run = engine::move_run(context_, policy, direction, where, memory);
+  context_.count_run(direction, with, false, where, run, watch.elapsed_ns());
+  return run.bytes ? run.bytes : Count(context_.complete_error(run.bytes.error(), call));
 }
 
 base::Result<std::uint64_t> Transfers::run_independent(Direction direction,

@@ -90,6 +90,8 @@ void before_communication(bool ends) {
   engine::write_kept_writes(ends ? engine::Reader::all : engine::Reader::ranks);
 }
 
+void after_communication() { engine::note_event(); }
+
 void after_finalize() { report_open_files(); }
 
 void* replacement(std::string_view name, bool large) {

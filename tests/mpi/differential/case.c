@@ -137,6 +137,7 @@ static void run_series(Case* at) {
   int calls = (int)between(&at->random, 10, 80);
   at->in_series = 1;
   at->writes = chance(&at->random, 60);
+  at->in_order = chance(&at->random, 50); /* one access behind the other: reads may be ahead */
   for (int r = 0; r < at->ranks; r++) at->silent[r] = chance(&at->random, 15);
   for (int call = 0; call < calls; call++) transfer(at);
   at->in_series = 0;

@@ -39,6 +39,7 @@ typedef struct {
   unsigned calls;                   /* calls of transfer() so far */
   int in_series;                    /* no sync precedes or follows each call */
   int writes;                       /* most calls of the series write */
+  int in_order;                     /* each access of the series begins behind the one before */
   unsigned char silent[kMostRanks]; /* ranks that move nothing in most calls of the series */
   long shared;                      /* the shared file pointer, etypes */
   int atomic;

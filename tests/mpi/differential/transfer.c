@@ -25,7 +25,7 @@ typedef struct {
 
 /* Most calls of a series are blocking collective ones of its direction. */
 static void limit_to_series(Case* at, Routine* routine) {
-  if (routine->place == kShared) routine->place = kIndividual;
+  if (routine->place == kShared || at->in_order) routine->place = kIndividual;
   routine->ending = kBlocking;
   routine->write = at->writes ^ chance(&at->random, 4);
   routine->collective = !chance(&at->random, 4);
