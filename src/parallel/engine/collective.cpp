@@ -75,8 +75,9 @@ base::Result<std::uint64_t> CollectiveAccess::move_run(CollectiveCalls& calls, D
   const exchange::Stopwatch watch;
   RunAhead& ahead = *calls.run_ahead();
   const std::uint64_t number = calls.begin_without_meeting(name);
-  ahead.begin_run(number, where);
-  if (direction == Direction::write && ahead.overlaps_others(number, where))
+  const bool writes = direction == Direction::write;
+  writes ? ahead.begin_run(number, where) : ahead.begin_read(number);
+  if (writes && ahead.overlaps_others(number, where))
     return count_call(direction, name, [&](Statistics& statistics) {
       const pattern::Access run = access();
       Call call = describe_call(direction, name, policy);
@@ -85,7 +86,7 @@ base::Result<std::uint64_t> CollectiveAccess::move_run(CollectiveCalls& calls, D
       return finish_without_meeting(current, number);
     });
   const MovedRun run = engine::move_run(context_, policy, direction, where, memory);
-  ahead.finish(number);
+  writes ? ahead.finish(number) : ahead.finish_read(number);
   context_.count_run(direction, With::together, true, where, run, watch.elapsed_ns());
   return defer_outcome(calls, name, run.bytes);
 }

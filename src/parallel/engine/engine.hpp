@@ -117,7 +117,7 @@ enum class Reader : std::uint8_t { ranks, all };
 /// files return the errors. Costs one load if no bytes are kept and ranks read.
 void write_kept_writes(Reader reader);
 
-/// Drops the bytes that this process has read ahead, of all files: it may have learned of changes.
+/// Drops the bytes that this process has read ahead, of all files: it may know of changes.
 /// Called after communication. Costs one load until a file has such bytes. Thread-safe.
 void note_event();
 

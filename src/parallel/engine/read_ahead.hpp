@@ -3,14 +3,14 @@
 //
 // After some ascending reads that lie close together, a rank reads a whole window into memory that
 // the ranks of a node share. It and other ranks copy from it. A rank pins the window that it copies
-// from, so that nobody replaces its bytes; nobody waits for a pin.
+// from, so that its bytes stay; no rank waits for a pin.
 //
 // A read takes the bytes of a window only if they were read after every change of the file that the
 // program can know of. Windows are dropped
 // - by a change of the file through this handle, on any rank (note_change());
-// - for a process that may have learned of another change: by MPI communication, a call such as
+// - for a process that may know of another change: by MPI communication, a call such as
 //   MPI_File_sync, or its own write through another handle (note_event());
-// - when they are kMostAgeNs old, for programs that learn of changes in other ways.
+// - when they are kMostAgeNs old, for changes that are announced in other ways.
 #pragma once
 
 #include <array>

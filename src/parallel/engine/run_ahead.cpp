@@ -62,7 +62,7 @@ void RunAhead::begin_series(plan::Direction direction, std::span<const pattern::
 
 void RunAhead::publish(std::uint64_t number, base::Extent extent, bool differs) {
   differs_ = differs;
-  Entry& call = own_.calls[number % own_.calls.size()];
+  Entry& call = entry_of_own(number);
   call.begin.store(extent.begin, std::memory_order_relaxed);
   call.end.store(extent.end, std::memory_order_relaxed);
   call.differs.store(differs ? 1 : 0, std::memory_order_relaxed);

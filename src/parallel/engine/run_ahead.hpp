@@ -76,6 +76,14 @@ class RunAhead {
   bool expects_run() const { return usual_ == Shape::run; }
   /// Begins such a call of the series.
   void begin_run(std::uint64_t number, base::Extent run) { publish(number, run, false); }
+  /// begin_run() of a read. No other rank waits for it or looks at its bytes: that costs a barrier
+  /// of memory in writes only.
+  void begin_read(std::uint64_t number) {
+    differs_ = false;
+    entry_of_own(number).differs.store(0, std::memory_order_relaxed);
+    own_.begun.store(number, std::memory_order_release);
+  }
+  void finish_read(std::uint64_t number) { own_.finished.store(number, std::memory_order_release); }
   /// Makes a call of a series in which this rank moves nothing, because it cannot take part.
   void pass(std::uint64_t number) {
     publish(number, {}, false);
@@ -127,6 +135,7 @@ class RunAhead {
     const Entry& call = entry(line, number);
     return {call.begin.load(std::memory_order_relaxed), call.end.load(std::memory_order_relaxed)};
   }
+  Entry& entry_of_own(std::uint64_t number) { return own_.calls[number % own_.calls.size()]; }
   void publish(std::uint64_t number, base::Extent extent, bool differs);
   const Seen& look_at(std::size_t rank, std::uint64_t number, std::uint64_t begun);
   bool is_apart(std::size_t rank, std::uint64_t number, std::uint64_t begun, base::Extent extent);

@@ -31,7 +31,7 @@ mpi::Word after_completion(std::string_view name, const mpi::Word* arguments, mp
 /// Called by pmpi before a call that communicates: writes the bytes that hints delay, so that other
 /// ranks can read them. `ends`: the call ends the program.
 void before_communication(bool ends);
-/// Called by pmpi after a call that may have told this process of changes of files.
+/// Called by pmpi after a call that may have announced changes of files to this process.
 void after_communication();
 /// True if MPI_Init should ask for MPI_THREAD_MULTIPLE, because threads of pario communicate
 /// between nodes. False if the launcher names one node, or no number of nodes.

@@ -1,6 +1,6 @@
-/* Series of small reads of MPI-IO, interrupted by changes of the file of which a rank learns in
- * different ways. Prints each change with the number of old bytes that ranks read after it, and the
- * system calls of a series.
+/* Series of small reads of MPI-IO, interrupted by changes of the file that are announced to a
+ * rank in different ways. Prints each change with the number of old bytes that ranks read after it,
+ * and the system calls of a series.
  *
  *   small_reads DIRECTORY */
 #include <fcntl.h>
