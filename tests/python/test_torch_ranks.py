@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from pario import ranks as ranks_module
-from pario.checkpoint import torch_ranks
+from pario.checkpoint import store_ranks, torch_ranks
 from pario.checkpoint.errors import CheckpointError
-from pario.checkpoint.torch_ranks import StoreTransport, TorchRanks
+from pario.checkpoint.store_ranks import StoreTransport
+from pario.checkpoint.torch_ranks import TorchRanks, TorchStore
 from tests.support.waiting import PATIENCE
 
 distributed = pytest.importorskip("torch.distributed")
@@ -86,7 +87,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setattr(distributed.distributed_c10d, "_get_default_store", lambda: made)
     monkeypatch.setattr(distributed, "get_rank", lambda group: group.rank)
     monkeypatch.setattr(distributed, "get_world_size", lambda _: 3)
-    monkeypatch.setattr(torch_ranks, "_made", PerThread())
+    monkeypatch.setattr(store_ranks, "_made", PerThread())
     return made
 
 
@@ -105,7 +106,9 @@ def run(program: Any) -> list[Any]:
 
 
 def test_messages_keep_the_order_of_their_sender_and_are_deleted(store: Store) -> None:
-    first, second, third = (StoreTransport(store, store, "pario/test/1", rank) for rank in range(3))
+    first, second, third = (
+        StoreTransport(TorchStore(store), "pario/test/1", rank) for rank in range(3)
+    )
     for number in range(3):
         second.send(0, b"second %d" % number)
         third.send(0, b"third %d" % number)
@@ -119,12 +122,12 @@ def test_messages_keep_the_order_of_their_sender_and_are_deleted(store: Store) -
 
 def test_waits_grow_until_a_message_arrives(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(torch_ranks.time, "sleep", slept.append)
-    first, second = (StoreTransport(store, store, "pario/test/1", rank) for rank in range(2))
+    monkeypatch.setattr(store_ranks.time, "sleep", slept.append)
+    first, second = (StoreTransport(TorchStore(store), "pario/test/1", rank) for rank in range(2))
     for _ in range(12):
         first.wait(1)
     assert slept == sorted(slept)
-    assert (slept[0], slept[-1]) == (torch_ranks._SHORTEST_PAUSE, torch_ranks._LONGEST_PAUSE)
+    assert (slept[0], slept[-1]) == (store_ranks._SHORTEST_PAUSE, store_ranks._LONGEST_PAUSE)
     second.send(0, b"here")
     assert first.receive() == (1, b"here")
     first.wait(1)
