@@ -132,6 +132,9 @@ if includes all; then
     echo "setup: webdataset, tfrecord, array_record or keras is not available (for: other loaders)"
   install_into "$venv" transformers xarray h5netcdf netCDF4 ||
     echo "setup: transformers, xarray or netCDF4 is not available (for: checkpoint readers)"
+  # 600 MB, and a minute: XLA, and SciPy with it.
+  install_into "$venv" "jax>=0.10" "orbax-checkpoint>=0.12" ||
+    echo "setup: JAX or Orbax is not available (for: tests with JAX)"
   # Its own environment: it has commands of the same names, and 320 MB.
   install_into "$venv-impi" "impi-rt>=2021.14" ||
     echo "setup: Intel MPI is not available (for: tests with Intel MPI)"

@@ -200,6 +200,13 @@ def join_keys(path: Path) -> str:
     return ".".join(map(str, path))
 
 
+def array_name(key: str) -> str:
+    """The name of the array of a key; different for different keys."""
+    escaped = key.replace("%", "%25").replace("/", "%2F").replace("\0", "%00")
+    text = {"": "%", ".": "%2E"}.get(escaped, escaped)
+    return f"state/{text.encode('utf-8', 'backslashreplace').decode()}"
+
+
 def _describe_holder(holder: Mapping[str | int, Any]) -> dict[str, Any]:
     rows = [
         [key, one[0] if isinstance(one, tuple) else _describe_holder(one)]

@@ -62,7 +62,7 @@ class Collected:
             raise CheckpointError(
                 f"{key}: a tensor of {tensor.dtype} {tensor.layout} cannot be saved: {error}"
             ) from error
-        name, about = array_name(key), item.tensor_data
+        name, about = trees.array_name(key), item.tensor_data
         self.facts.arrays[name] = tuple(about.size), kind
         self.facts.values[key] = {"tensor": name, "type": kind}
         self.parts.setdefault(name, []).append((array, tuple(about.chunk.offsets)))
@@ -71,11 +71,11 @@ class Collected:
     def _add_object(self, key: str, value: Any) -> None:
         arrays: dict[str, Array] = {}
         try:
-            tree = trees.describe(value, key, _Leaves(array_name(key), arrays).describe)
+            tree = trees.describe(value, key, _Leaves(trees.array_name(key), arrays).describe)
         except CheckpointError:
             arrays.clear()
             value = value if isinstance(value, _Pickled) else _Pickled(value)
-            tree = _Leaves(array_name(key), arrays).add("pickle", value.content)
+            tree = _Leaves(trees.array_name(key), arrays).add("pickle", value.content)
         self.facts.values[key] = trees.keep_whole(tree)
         for name, array in arrays.items():
             self.facts.arrays[name] = array.shape, array.dtype.name
@@ -142,13 +142,6 @@ class _Leaves:
         if not (kind in _PLAIN or is_named) or any(type(key) not in _KEYS for key in keys):
             raise trees.make_refusal(value, name)
         return None
-
-
-def array_name(key: str) -> str:
-    """The name of the array of a key; different for different keys."""
-    escaped = key.replace("%", "%25").replace("/", "%2F").replace("\0", "%00")
-    text = {"": "%", ".": "%2E"}.get(escaped, escaped)
-    return f"state/{text.encode('utf-8', 'backslashreplace').decode()}"
 
 
 def tree_of(everyones: Sequence[Facts]) -> dict[str, Any]:
