@@ -146,12 +146,15 @@ class Epochs(ABC):
 
 
 def find_rank(rank: int | None, world: int | None) -> tuple[int, int]:
-    """The number of this rank, and of all ranks: the arguments, else those of torch.distributed if
-    it is initialized, else one rank."""
+    """The number of this rank, and of all ranks: the arguments, else those of torch.distributed or
+    jax.distributed if one is initialized, else one rank."""
     if rank is None and world is None:
         distributed = getattr(sys.modules.get("torch"), "distributed", None)
         if distributed and distributed.is_available() and distributed.is_initialized():
             return int(distributed.get_rank()), int(distributed.get_world_size())
+        jax = sys.modules.get("jax")
+        if jax and jax.distributed.is_initialized():
+            return int(jax.process_index()), int(jax.process_count())
         return 0, 1
     world = check_whole("Loader: world", 1 if world is None else world, 1)
     return check_whole("Loader: rank", rank or 0, 0, world - 1), world

@@ -75,8 +75,8 @@ class Loader(Epochs):
         ``(FILES, RECORDS)``: reads FILES data sets side by side, RECORDS of each in turn, in the
         order of tf.data's ``interleave(cycle_length, block_length)``.
     rank, world : int, optional
-        The number of this rank, and of all ranks; default: those of torch.distributed if it is
-        initialized, else one rank.
+        The number of this rank, and of all ranks; default: those of torch.distributed or
+        jax.distributed if one is initialized, else one rank.
     remainder : {"pad", "drop", "exact"}
         The division of the last step's records if they do not fill a batch of every rank. "pad":
         all ranks get equally many, fewer than ``world`` records are repeated; "drop": all ranks
