@@ -14,6 +14,7 @@ from pario import wording
 from pario.checkpoint import types
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, Shape, first_flaw, whole
+from pario.checkpoint.lazy import Lazy
 
 #: Kinds of arrays, by the relation of the ranks' parts to the array.
 TILES, REPLICATED, PER_RANK = "blocks", "replicated", "per rank"
@@ -229,8 +230,8 @@ def in_memory(array: Any) -> types.Array:
 
     Raises CheckpointError where no installed package can copy it.
     """
-    if type(array) is np.ndarray:
-        return array
+    if type(array) is np.ndarray or isinstance(array, Lazy):
+        return array  # type: ignore[return-value] # a Lazy has what a Saved needs
     if hasattr(array, "detach"):  # a tensor of PyTorch
         return np.asarray(array.detach().cpu())
     if hasattr(array, "__cuda_array_interface__"):
@@ -311,10 +312,14 @@ class Converter:
                 raise CheckpointError(f"array '{name}': {error}") from error
             self._known[name] = form, facts
         lead = saved.kind == PER_RANK
-        data = [
-            types.to_stored(array[None] if lead else array, facts.dtype) for array, _ in saved.parts
-        ]
+        data = [_to_stored(array[None] if lead else array, facts.dtype) for array, _ in saved.parts]
         return Given(facts, tuple(data), saved.attrs)
+
+
+def _to_stored(array: Any, stored: types.Type) -> Any:
+    if isinstance(array, Lazy):
+        return array.convert(stored, lambda read: types.to_stored(read, stored))
+    return types.to_stored(array, stored)
 
 
 def _spell(attr: Any) -> str:

@@ -1,28 +1,37 @@
-"""Converts states between pario's checkpoints, PyTorch's distributed checkpoints (DCP) and
-safetensors files. The state is in the memory of one process, but for mapped safetensors files."""
+"""Converts states between pario's checkpoints, PyTorch's distributed checkpoints (DCP), those of
+Orbax and safetensors files. The state is in the memory of one process, but for mapped safetensors
+files, and conversions between Orbax and pario."""
 
 from __future__ import annotations
 
 import json
 import os
 import pickle
-from collections.abc import Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pario.checkpoint.arrays import blocks
 from pario.checkpoint.container import TREE
 from pario.checkpoint.errors import CheckpointError
-from pario.checkpoint.reader import load
+from pario.checkpoint.lazy import LazyArray
+from pario.checkpoint.orbax_form import find_checkpoint, lazy_array, read_orbax, write_orbax
+from pario.checkpoint.reader import State, load
 from pario.checkpoint.store import Store, read_identity
 from pario.checkpoint.tensors import (
+    array_of_leaf,
     is_tensor,
     load_state_dict,
     read_safetensors,
     save_state_dict,
+    to_array,
     write_safetensors,
 )
+from pario.checkpoint.trees import rebuild
+from pario.checkpoint.types import type_of_note
 from pario.checkpoint.writer import Writer
 from pario.paths import local_path
 from pario.publishing import replacing
@@ -62,8 +71,8 @@ def convert(
 ) -> tuple[Path, list[str]]:
     """Converts a checkpoint of any of the formats, which is found by itself.
 
-    ``to``: pario, dcp or safetensors; by default safetensors for a name with this ending, else
-    pario.
+    ``to``: pario, dcp, orbax or safetensors; by default safetensors for a name with this ending,
+    else pario.
     ``select``: the key of a part of the state, with dots between nested keys. ``step``: that of a
     source in a directory of pario's checkpoints. ``shard_bytes``: most bytes of a safetensors file
     in a directory. Returns the new checkpoint, and the keys that its format cannot hold. Raises
@@ -72,17 +81,44 @@ def convert(
     place = local_path(target, CheckpointError)
     to = to or ("safetensors" if place.suffix == ".safetensors" else "pario")
     found = local_path(source, CheckpointError)
-    state = _select(_read(found, step, allow_pickle=allow_pickle), select)
+    state = _select(_read(found, step, allow_pickle=allow_pickle, lazy=to == "orbax"), select)
+    if to == "orbax":
+        return write_orbax(place, _map_leaves(state, _to_array)), []
+    if to == "pario":
+        return _write_pario(place, found, _map_leaves(state, _to_saved)), []
+    state = _map_leaves(state, lambda one: one.load() if isinstance(one, LazyArray) else one)
     if to == "safetensors":
         return _write_safetensors(place, state, shard_bytes)
-    if to == "dcp":
-        return _write_dcp(place, state), []
-    return _write_pario(place, found, state), []
+    return _write_dcp(place, state), []
 
 
-def _read(path: Path, step: int | None, *, allow_pickle: bool) -> dict[str, Any]:
+def _map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A state whose values that are no dictionaries, lists and tuples are changed."""
+    if isinstance(value, Mapping):
+        made = {key: _map_leaves(one, change) for key, one in value.items()}
+        return OrderedDict(made) if type(value) is OrderedDict else made
+    if type(value) in (list, tuple):
+        return type(value)(_map_leaves(one, change) for one in value)
+    return change(value)
+
+
+def _to_saved(value: Any) -> Any:
+    return blocks(value.parts(), value.shape) if isinstance(value, LazyArray) else value
+
+
+def _to_array(value: Any) -> Any:
+    """An array of numpy for a tensor; types that numpy does not have by ml_dtypes."""
+    if not is_tensor(value):
+        return value
+    array, kind = to_array(value)
+    return array if hasattr(np, kind) else array.view(type_of_note(kind, array.dtype))
+
+
+def _read(path: Path, step: int | None, *, allow_pickle: bool, lazy: bool) -> dict[str, Any]:
     if (path / _METADATA).is_file():
         return _read_dcp(path, allow_pickle=allow_pickle)
+    if found := find_checkpoint(path, step):
+        return read_orbax(found)
     if (path / _INDEX).is_file():
         shards = json.loads((path / _INDEX).read_bytes())["weight_map"]
         if any("/" in str(name) for name in shards.values()):
@@ -95,7 +131,27 @@ def _read(path: Path, step: int | None, *, allow_pickle: bool) -> dict[str, Any]
     if path.suffix == ".safetensors" and not read_identity(path):  # it may be both
         return read_safetensors(path)
     state = load(None, path, step=step)
+    if lazy:
+        return _read_lazily(state)
     return load_state_dict(None, path, step=step) if TREE in state else dict(state)
+
+
+def _read_lazily(state: State) -> dict[str, Any]:
+    """The state of a checkpoint of pario, with a LazyArray for each array and tensor."""
+    if TREE not in state:
+        return {name: lazy_array(state, name) for name in state}
+
+    def leaf(about: Mapping[str, Any]) -> Any:
+        name = array_of_leaf(about)
+        if "array" not in about and "tensor" not in about:
+            raise CheckpointError(f"{state.path}: '{name}' is bytes, which Orbax cannot hold")
+        if about.get("scalar"):
+            return state[name][()]
+        array = lazy_array(state, name)
+        return array if hasattr(np, kind := about.get("type", "int8")) else array.view(kind)
+
+    found: dict[str, Any] = rebuild(json.loads(state[TREE].tobytes()), leaf)
+    return found
 
 
 def _select(state: dict[str, Any], key: str) -> dict[str, Any]:

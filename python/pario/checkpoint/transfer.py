@@ -19,6 +19,7 @@ from pario import _native
 from pario.checkpoint.checksum import Tally
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, pieces, place_of, run_count, runs, strides
+from pario.checkpoint.lazy import Lazy
 from pario.checkpoint.types import Array
 from pario.interrupts import check
 from pario.progress import Show, silent
@@ -61,6 +62,10 @@ class Move:
     box: Box
     data: Array
     tally: Tally | None = None  # of a larger box; counts the written elements
+
+    def load(self) -> Move:
+        """The move with its elements in memory."""
+        return replace(self, data=self.data.read()) if isinstance(self.data, Lazy) else self
 
     def parts(self, most: int) -> Iterator[Move]:
         """Divides the move into moves of at most ``most`` bytes."""
@@ -111,8 +116,8 @@ def address(data: Array) -> int:
     return int(data.__array_interface__["data"][0])
 
 
-def _small_parts(moves: Sequence[Move], most: int = _MOST_BYTES) -> list[Move]:
-    return [part for move in moves if move.box.size for part in move.parts(most)]
+def _small_parts(moves: Iterable[Move], most: int = _MOST_BYTES) -> Iterator[Move]:
+    return (part for move in moves if move.box.size for part in move.load().parts(most))
 
 
 def are_large(parts: Iterable[tuple[Box, Box, int]]) -> bool:
@@ -131,10 +136,9 @@ def write(path: str, moves: Sequence[Move], *, durable: bool, show: Show = silen
 
     Raises CheckpointError that names the file.
     """
-    moves = _small_parts(moves, _AT_HAND)
     size, done = _bytes(moves), 0
     with open_file(path, os.O_WRONLY | os.O_CREAT) as file:
-        for at, together in _batches(moves):
+        for at, together in _batches(_small_parts(moves, _AT_HAND)):
             check()
             _write_together(file, together, at)
             done += sum(map(len, together))
@@ -148,10 +152,9 @@ def read(path: str, moves: Sequence[Move], *, opened: int = -1, show: Show = sil
 
     ``opened``: as for :func:`open_file`.
     """
-    moves = _small_parts(moves)
     size, done = _bytes(moves), 0
     with open_file(path, os.O_RDONLY, opened) as file:
-        for move in moves:
+        for move in _small_parts(moves):
             check()
             direct = move.data.flags.c_contiguous
             data = move.data if direct else np.empty(move.data.shape, move.data.dtype)
@@ -214,7 +217,7 @@ def _pieces(move: Move) -> Iterator[tuple[int, memoryview]]:
         yield at, content[place : place + length]
 
 
-def _batches(moves: Sequence[Move]) -> Iterator[tuple[int, list[memoryview]]]:
+def _batches(moves: Iterable[Move]) -> Iterator[tuple[int, list[memoryview]]]:
     """Joins runs that are adjacent in the file, as those of small arrays are."""
     begin, end, together = 0, -1, list[memoryview]()
     for move in moves:

@@ -58,13 +58,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     convert = _action(
         actions,
         "convert",
-        "convert the state of a checkpoint of pario, of PyTorch (DCP), or of safetensors files",
+        "convert the state of a checkpoint of pario, PyTorch (DCP), Orbax, or of safetensors files",
         "source",
         "target",
     )
     convert.add_argument(
         "--to",
-        choices=["pario", "dcp", "safetensors"],
+        choices=["pario", "dcp", "orbax", "safetensors"],
         help="format of TARGET (default: safetensors for this ending, else pario)",
     )
     convert.add_argument(
