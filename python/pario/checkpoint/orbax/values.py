@@ -16,7 +16,7 @@ from pario.checkpoint import trees
 from pario.checkpoint.arrays import Saved, blocks
 from pario.checkpoint.container import TREE
 from pario.checkpoint.errors import CheckpointError
-from pario.checkpoint.geometry import Box, Shape
+from pario.checkpoint.geometry import Box, Shape, whole
 from pario.checkpoint.reader import State
 
 #: The array with the shardings, and the kinds of random keys, in JSON.
@@ -166,44 +166,63 @@ def want_whole(arg: Any, saved: SavedValues, name: str) -> Wanted:
 
 def want_scalar(arg: Any, saved: SavedValues, name: str) -> Wanted:
     """A number, of the type that Orbax's caller asks for."""
-    whole, kind = want_whole(arg, saved, name), getattr(arg, "restore_type", None)
+    array, kind = want_whole(arg, saved, name), getattr(arg, "restore_type", None)
 
     def make(pieces: Sequence[Array]) -> Any:
-        value = whole.make(pieces).item()
+        value = array.make(pieces).item()
         return kind(value) if isinstance(kind, type) else value
 
-    return Wanted(whole.boxes, make)
+    return Wanted(array.boxes, make)
 
 
 def want_sharded(arg: Any, saved: SavedValues, name: str) -> Wanted:
     """An array of JAX: the shards of this process's devices."""
     state = saved.state
-    shape = state.shape(name)
-    asked = getattr(arg, "global_shape", None)
-    if asked is not None and tuple(asked) != shape:
-        raise CheckpointError(
-            f"{state.path}: array '{name}' has shape {list(shape)}, its ArrayRestoreArgs"
-            f" {list(asked)}"
-        )
+    shape = _shape_of(arg, state, name)
     sharding, key = _choose_sharding(arg, saved, name), saved.key(name)
     try:
         indices = sharding.addressable_devices_indices_map(shape).values()
     except ValueError as error:
         raise CheckpointError(f"{state.path}: array '{name}': {error}") from error
     boxes = list(dict.fromkeys(_box_of(index, shape) for index in indices))
+    stored = [box.meet(whole(state.shape(name))) for box in boxes]
     dtype = state.dtype(name) if key or _dtype_of(arg) is None else np.dtype(_dtype_of(arg))
 
     def make(pieces: Sequence[Array]) -> jax.Array:
-        by_box = dict(zip(boxes, pieces, strict=True))
+        by_box = {
+            box: _pad(box, part, piece).astype(dtype, copy=False)
+            for box, part, piece in zip(boxes, stored, pieces, strict=True)
+        }
         made = jax.make_array_from_callback(
-            shape,
-            sharding,
-            lambda index: by_box[_box_of(index, shape)].astype(dtype, copy=False),
-            dtype=dtype,
+            shape, sharding, lambda index: by_box[_box_of(index, shape)], dtype=dtype
         )
         return jax.random.wrap_key_data(made, impl=key) if key else made
 
-    return Wanted(boxes, make)
+    return Wanted(stored, make)
+
+
+def _shape_of(arg: Any, state: State, name: str) -> Shape:
+    """The shape of an array of JAX: another than the saved one only where Orbax's caller asks to
+    pad and cut arrays."""
+    shape, asked = state.shape(name), getattr(arg, "global_shape", None)
+    if asked is None or tuple(asked) == shape:
+        return shape
+    if arg.strict or len(asked) != len(shape):
+        raise CheckpointError(
+            f"{state.path}: array '{name}' has shape {list(shape)}, its ArrayRestoreArgs"
+            f" {list(asked)}"
+        )
+    return tuple(asked)
+
+
+def _pad(box: Box, part: Box, piece: Array) -> Array:
+    """The elements of a box: those of ``part``, and zeros where nothing was saved."""
+    if part == box:
+        return piece
+    padded = np.zeros(box.shape, piece.dtype)
+    if part.size:
+        padded[part.within(box)] = piece
+    return padded
 
 
 def _choose_sharding(arg: Any, saved: SavedValues, name: str) -> Any:
