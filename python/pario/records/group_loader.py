@@ -1,4 +1,4 @@
-"""Batches of records that are decoded in groups, with the interface of ``RecordLoader``."""
+"""Batches of records that are decoded in groups."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pario._native import RecordOrder, schedule_step, schedule_steps
 from pario.records.decoded import Decoded
 from pario.records.groups import MEMORY, GroupedFile, by_group, gather, groups_of, views
 from pario.records.kept import Kept
+from pario.records.stream import BatchStream, RawBatch, Share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 _MIXED = 16 << 20
 
 _Order = tuple[str, int, int, int, int]
-_Share = tuple[int, int, int, int, int, int, str]
-_Batch = tuple["NDArray[Any]", "NDArray[Any]", "NDArray[Any]", list[tuple[int, str]], int]
 
 
 class GroupedFiles:
@@ -145,7 +144,7 @@ class _Ahead:
             return self.bytes + (self.left + groups) * self.largest
 
 
-class GroupLoader:
+class GroupLoader(BatchStream):
     """The batches of one rank's share of an epoch, for one thread.
 
     ``memory``: bytes of decoded groups; one turn is decoded ahead in any case. With mixed groups
@@ -154,7 +153,7 @@ class GroupLoader:
     """
 
     def __init__(
-        self, files: GroupedFiles, order: _Order, share: _Share, memory: int, threads: int
+        self, files: GroupedFiles, order: _Order, share: Share, memory: int, threads: int
     ) -> None:
 
         self._files, self._share, self._memory = files, share, memory
@@ -166,25 +165,9 @@ class GroupLoader:
         self._count, self._ahead = int(files.ends[-1]), _Ahead()
         #: Groups of the turns in memory; of a group in several turns the first turn's.
         self._futures: dict[int, Future[Decoded]] = {}
-        self._threads = max(1, min(threads, os.cpu_count() or 1))
-        self._batches = self._load()
+        super().__init__(max(1, min(threads, os.cpu_count() or 1)))
 
-    def next(self) -> _Batch | None:
-        """The next batch: memory, numbers, begin and end of each record, failures, position.
-
-        None at the end of the epoch.
-        """
-        return next(self._batches, None)
-
-    def close(self) -> None:
-        """Ends the threads after the groups that they are decoding."""
-        self._batches.close()
-
-    def threads(self) -> int:
-        """The number of decoding threads."""
-        return self._threads
-
-    def _load(self) -> Generator[_Batch, None, None]:
+    def _load(self) -> Generator[RawBatch, None, None]:
         executor = ThreadPoolExecutor(self._threads, "pario-decode")
         turns, held = self._select_needed(self._turns_of()), deque[_Turn]()
         try:
@@ -255,7 +238,7 @@ class GroupLoader:
             self._ahead.add(turn, size)
         return decoded
 
-    def _batch(self, numbers: NDArray[Any], held: deque[_Turn], end: int) -> _Batch:
+    def _batch(self, numbers: NDArray[Any], held: deque[_Turn], end: int) -> RawBatch:
         import numpy as np
 
         numbers = numbers.astype(np.int64)

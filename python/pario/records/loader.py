@@ -17,19 +17,19 @@ from pario.records.dataset import REMOTE_THREADS, Dataset
 from pario.records.epochs import Epochs, find_rank
 from pario.records.group_loader import GroupedFiles, GroupLoader
 from pario.records.groups import GroupedFile
-from pario.records.mixture import Mixture, NumberLoader
+from pario.records.mixture import Mixture
+from pario.records.number_loader import NumberLoader, share_batches
 from pario.records.passes import Place
 from pario.records.regroup import Batching, Packing, Regrouped
 from pario.records.samples import Decode, Decoders, Inputs, decoders_of
 from pario.records.state import check_whole
 from pario.records.stats import LoaderStats, Progress
 from pario.records.steps import Steps
+from pario.records.stream import BatchStream, Share
 from pario.records.workers import Mark, Processes, Threads, apply
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_Share = tuple[int, int, int, int, int, int, str]
 
 #: The most threads of ``prefetch="auto"``; each has one request to the device at a time.
 MOST_THREADS = 16
@@ -245,7 +245,7 @@ class Loader(Epochs):
         """The files whose records can be read one by one."""
         return [one.file for one in self.datasets if not isinstance(one.file, GroupedFile)]
 
-    def _share(self, position: int, stride: int = 1, offset: int = 0) -> _Share:
+    def _share(self, position: int, stride: int = 1, offset: int = 0) -> Share:
         return position, self.batch_size, self.world, self.rank, stride, offset, self._remainder
 
     def __len__(self) -> int:
@@ -274,22 +274,17 @@ class Loader(Epochs):
         for _, batch in self._batches(self._share(self.position, stride, offset)):
             yield batch
 
-    def _batches(self, share: _Share) -> Iterator[tuple[Progress, Any]]:
+    def _batches(self, share: Share) -> Iterator[tuple[Progress, Any]]:
         return self._time_batches(self._transform_batches(self._read(self._start(share))))
 
-    def _start(self, share: _Share) -> RecordLoader | GroupLoader | NumberLoader:
+    def _start(self, share: Share) -> RecordLoader | BatchStream:
         if self._mixture:
-            numbers = self._mixture.order(
-                self.datasets, self.seed, self._order == "shuffled mixture"
+            shuffle, begin = self._order == "shuffled mixture", self.epoch * self.count
+            numbers = self._mixture.order(self.datasets, self.seed, shuffle)
+            batches = share_batches(
+                lambda first, last: numbers(begin + first, begin + last), share, self.count
             )
-            begin = self.epoch * self.count
-            return NumberLoader(
-                self.datasets,
-                lambda first, last: numbers(begin + first, begin + last),
-                (share, self.count),
-                self._memory,
-                self._threads,
-            )
+            return NumberLoader(self.datasets, batches, self._memory, self._threads)
         order = (self._order, self.seed, self.epoch, *self._blocks)
         if self._grouped:
             return GroupLoader(self._grouped, order, share, self._memory, self._threads)
@@ -438,9 +433,7 @@ class Loader(Epochs):
             return [self._order, *self._mixture.facts()]
         return [self._order, *self._blocks, *self._bucketing]
 
-    def _read(
-        self, native: RecordLoader | GroupLoader | NumberLoader
-    ) -> Iterator[tuple[Progress, Batch]]:
+    def _read(self, native: RecordLoader | BatchStream) -> Iterator[tuple[Progress, Batch]]:
         import numpy as np
 
         with nullcontext() if isinstance(native, RecordLoader) else closing(native):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections import deque
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from pario._native import RecordOrder, schedule_step, schedule_steps
+from pario._native import RecordOrder
 from pario.errors import ParioError
 from pario.records.dataset import Dataset
 from pario.records.group_loader import GroupedFiles
@@ -29,9 +27,8 @@ _MOST = 64
 #: Added to the seed for the choice of data sets, which then differs from the order of one of them.
 _CHOICE = 0x9E3779B97F4A7C15
 
-_Numbers = Callable[[int, int], "NDArray[Any]"]
-_Share = tuple[int, int, int, int, int, int, str]
-_Batch = tuple["NDArray[Any]", "NDArray[Any]", "NDArray[Any]", list[tuple[int, str]], int]
+#: Returns the records at the positions from the first number up to the second one.
+Numbers = Callable[[int, int], "NDArray[Any]"]
 
 
 class Mixture:
@@ -105,7 +102,7 @@ class Mixture:
     def _largest(self) -> int:
         return self._weights.index(max(self._weights))
 
-    def order(self, datasets: Sequence[Dataset], seed: int, shuffle: bool) -> _Numbers:
+    def order(self, datasets: Sequence[Dataset], seed: int, shuffle: bool) -> Numbers:
         """The function that returns the records of the samples [first, last) of all epochs.
 
         ``datasets``: those of the mixture, opened in any way. Records of each are numbered after
@@ -187,77 +184,3 @@ def _permute(name: str, seed: int, epoch: int, count: int) -> RecordOrder:
 
     counts = np.array([count], dtype="u8")
     return RecordOrder((name, seed, epoch, 1, 1), counts, np.empty(0, dtype="u8"))
-
-
-class NumberLoader:
-    """The batches of one rank's share of an epoch, in an order of any numbers, with the interface
-    of ``RecordLoader``. Threads read batches ahead, each one batch."""
-
-    def __init__(
-        self,
-        datasets: Sequence[Dataset],
-        numbers: _Numbers,
-        share: tuple[_Share, int],
-        memory: int,
-        threads: int,
-    ) -> None:
-        import numpy as np
-
-        self._datasets, self._numbers, self._memory = datasets, numbers, memory
-        (self._share, self._count), self._threads = share, threads
-        self._ends = np.cumsum([len(one) for one in datasets]).astype("i8")
-        self._batches = self._load()
-
-    def next(self) -> _Batch | None:
-        """The next batch: memory, numbers, begin and end of each record, failures, position.
-
-        None at the end of the epoch.
-        """
-        return next(self._batches, None)
-
-    def close(self) -> None:
-        """Ends the threads after the batches that they are reading."""
-        self._batches.close()
-
-    def threads(self) -> int:
-        """The number of reading threads."""
-        return self._threads
-
-    def _load(self) -> Generator[_Batch, None, None]:
-        ahead: deque[Future[_Batch]] = deque()
-        #: Bytes of a batch, by the last one.
-        size, step = 0, 0
-        steps = schedule_steps(self._share, self._count)
-        team = ThreadPoolExecutor(self._threads, "pario-records")
-        try:
-            while step < steps or ahead:
-                most = max(1, self._memory // size) if size else 1
-                while step < steps and len(ahead) < min(most, 2 * self._threads):
-                    first, last, end = schedule_step(self._share, self._count, step)
-                    step += 1
-                    if first < last:
-                        ahead.append(team.submit(self._read, self._numbers(first, last), end))
-                if not ahead:
-                    return
-                batch = ahead.popleft().result()
-                size = max(size, int(batch[0].nbytes))
-                yield batch
-        finally:
-            team.shutdown(cancel_futures=True)
-
-    def _read(self, numbers: NDArray[Any], end: int) -> _Batch:
-        import numpy as np
-
-        which = self._ends.searchsorted(numbers.astype("i8"), side="right")
-        places, failures = np.empty((len(numbers), 2), dtype=np.uint64), []
-        parts, size = [np.empty(0, np.uint8)], 0
-        for file in np.unique(which).tolist():
-            own, dataset = np.flatnonzero(which == file), self._datasets[file]
-            local = numbers[own] - np.uint64(self._ends[file] - len(dataset))
-            memory, found, failed = dataset.read_numbers(local, skip=True)
-            places[own] = found + np.uint64(size)
-            failures += [(int(numbers[own[position]]), text) for position, text in failed]
-            parts.append(memory)
-            size += len(memory)
-        memory = parts[1] if len(parts) == 2 else np.concatenate(parts)
-        return memory, numbers, places, failures, end

@@ -1,0 +1,80 @@
+"""Batches of records by their numbers."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from pario._native import schedule_step, schedule_steps
+from pario.records.dataset import Dataset
+from pario.records.mixture import Numbers
+from pario.records.stream import BatchStream, RawBatch, Share
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: The records of a batch, and the position of all ranks after it.
+NumberedBatch = tuple["NDArray[Any]", int]
+
+
+class NumberLoader(BatchStream):
+    """Batches of any records. Threads read ahead, each one batch."""
+
+    def __init__(
+        self,
+        datasets: Sequence[Dataset],
+        batches: Iterator[NumberedBatch],
+        memory: int,
+        threads: int,
+    ) -> None:
+        import numpy as np
+
+        self._datasets, self._numbers, self._memory = datasets, batches, memory
+        self._ends = np.cumsum([len(one) for one in datasets]).astype("i8")
+        super().__init__(threads)
+
+    def _load(self) -> Generator[RawBatch, None, None]:
+        ahead: deque[Future[RawBatch]] = deque()
+        #: Bytes of the largest batch until now.
+        size = 0
+        team = ThreadPoolExecutor(self._threads, "pario-records")
+        try:
+            while True:
+                most = max(1, self._memory // size) if size else 1
+                room = max(0, min(most, 2 * self._threads) - len(ahead))
+                ahead.extend(team.submit(self._read, *one) for one in islice(self._numbers, room))
+                if not ahead:
+                    return
+                batch = ahead.popleft().result()
+                size = max(size, int(batch[0].nbytes))
+                yield batch
+        finally:
+            team.shutdown(cancel_futures=True)
+
+    def _read(self, numbers: NDArray[Any], end: int) -> RawBatch:
+        import numpy as np
+
+        which = self._ends.searchsorted(numbers.astype("i8"), side="right")
+        places, failures = np.empty((len(numbers), 2), dtype=np.uint64), []
+        parts, size = [np.empty(0, np.uint8)], 0
+        for file in np.unique(which).tolist():
+            own, dataset = np.flatnonzero(which == file), self._datasets[file]
+            local = numbers[own] - np.uint64(self._ends[file] - len(dataset))
+            memory, found, failed = dataset.read_numbers(local, skip=True)
+            places[own] = found + np.uint64(size)
+            failures += [(int(numbers[own[position]]), text) for position, text in failed]
+            parts.append(memory)
+            size += len(memory)
+        memory = parts[1] if len(parts) == 2 else np.concatenate(parts)
+        return memory, numbers, places, failures, end
+
+
+def share_batches(numbers: Numbers, share: Share, count: int) -> Iterator[NumberedBatch]:
+    """The batches of a share of an epoch of ``count`` records."""
+    for step in range(schedule_steps(share, count)):
+        first, last, end = schedule_step(share, count, step)
+        if first < last:
+            yield numbers(first, last), end
