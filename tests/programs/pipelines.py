@@ -33,8 +33,14 @@ RULES: dict[str, list[Any] | None] = {
 }
 
 
+#: The rules with lengths that are known before samples are read.
+KNOWN = ["tokens, known", "lengths, known", "lengths-tokens, known", "pack, known"]
+
+
 def make_spec(rule: str, mixed: bool, keep: int, shuffle: bool = True) -> dict[str, Any]:
+    rule, _, known = rule.partition(", ")
     return {
+        "known": bool(known),
         "sizes": SIZES,
         "weights": [3, 1] if mixed else None,
         "length": 90 if mixed else 0,
@@ -189,11 +195,19 @@ def make_loader(
     loader = loader.map(unify)
     if spec["keep"]:
         loader = loader.filter(Keep(spec["keep"]))
+    lengths = list_lengths(spec["keep"]) if spec["known"] else None
     if rule[:1] == ["batch"]:
-        return loader.batch(rule[1], tokens=rule[2], length=length_of, pool=rule[3])
+        length = None if spec["known"] else length_of
+        return loader.batch(rule[1], tokens=rule[2], length=length, lengths=lengths, pool=rule[3])
     if rule[:1] == ["pack"]:
-        return loader.pack_tokens(rule[1], field="tokens", end=END)
+        return loader.pack_tokens(rule[1], field="tokens", end=END, lengths=lengths)
     return loader
+
+
+def list_lengths(keep: int) -> list[int]:
+    """The lengths of all samples; -1: the filter leaves it out."""
+    lengths = map(training_oracle.length_of, range(sum(SIZES)))
+    return [-1 if keep and n % keep == 0 else length for n, length in enumerate(lengths)]
 
 
 def contents(batch: Any) -> list[Any]:

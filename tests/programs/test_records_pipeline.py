@@ -4,6 +4,7 @@ workers, and continued at any batch."""
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,18 @@ from typing import Any
 import pytest
 
 from pario.errors import ParioError
-from pario.records import Dataset, Loader, Mixture
+from pario.records import Dataset, Loader, Mixture, sample_lengths
 from tests.programs.pipelines import (
     EPOCHS,
+    FORMATS,
+    KNOWN,
     RULES,
     SEED,
     SIZES,
     Keep,
     join,
     list_expected,
+    list_lengths,
     make_loader,
     make_spec,
     read,
@@ -35,7 +39,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Dataset]:
 @pytest.mark.parametrize("world", [1, 3])
 @pytest.mark.parametrize("keep", [0, 3])
 @pytest.mark.parametrize("mixed", [False, True])
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", [*RULES, *KNOWN])
 def test_pipelines_give_expected_batches(
     files: list[Dataset], rule: str, mixed: bool, keep: int, world: int
 ) -> None:
@@ -53,7 +57,7 @@ def test_pipelines_give_expected_batches(
         assert join(spec, read(again)) == list_expected(spec, 2)
 
 
-@pytest.mark.parametrize("rule", ["full", "pack"])
+@pytest.mark.parametrize("rule", ["full", "pack", "lengths, known", "pack, known"])
 def test_a_state_at_any_step_continues(files: list[Dataset], rule: str) -> None:
     spec, steps = make_spec(rule, True, 3), 0
     loader = make_loader(files, spec, 0, 1)
@@ -84,6 +88,115 @@ def test_the_data_sets_of_a_mixture_come_as_from_loaders_of_their_own(
         found = [s["n"] for s in mixed if first <= s["n"] < first + len(file)]
         assert found == alone[: len(found)]
         assert len(found) > 3 * len(file)
+
+
+WHOLE = 4000
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lines of about 1 KiB; document n has n % 50 tokens."""
+    path = tmp_path_factory.mktemp("documents") / "a.jsonl"
+    rows = ({"n": n, "tokens": [n] * (n % 50), "unused": "x" * 1000} for n in range(WHOLE))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Dataset(path).lengths("tokens")
+    return path
+
+
+def count_bytes_read() -> int:
+    """Bytes that this process has read from files."""
+    facts = Path("/proc/self/io").read_text()
+    return int(facts.split()[1])
+
+
+@pytest.mark.parametrize("how", ["batch", "pools", "pack"])
+def test_a_rank_reads_only_its_own_samples_of_known_lengths(documents: Path, how: str) -> None:
+    whole, found = documents.stat().st_size, []
+    for rank in range(4):
+        loader = Loader(
+            documents, 2, shuffle=True, rank=rank, world=4, decode=True, remainder="exact"
+        )
+        before = count_bytes_read()
+        if how == "pack":
+            epoch = loader.pack_tokens(64, field="tokens", lengths="tokens")
+            found += [int(n) for batch in epoch for n in batch["tokens"].ravel()]
+        else:
+            pool = 100 if how == "pools" else 0
+            epoch = loader.batch(tokens=200, lengths="tokens", pool=pool)
+            found += [sample["n"] for batch in epoch for sample in batch]
+        # A window's first and last documents can be of two ranks.
+        most = 1.35 if how == "pack" else 1.05
+        assert epoch.stats.records <= most * WHOLE / 4
+        assert count_bytes_read() - before <= most * whole / 4 + 100_000
+    if how == "pack":
+        assert len(found) == sum(n % 50 for n in range(WHOLE)) // 64 * 64
+    else:
+        assert sorted(found) == list(range(WHOLE))
+
+
+def test_lengths_of_a_field_are_learned_once_for_each_state_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARIO_CACHE", str(tmp_path / "cache"))
+    learned = []
+    learn = sample_lengths._learn
+    monkeypatch.setattr(
+        sample_lengths, "_learn", lambda *given: learned.append(given) or learn(*given)
+    )
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"t": [1, 2], "n": 7}\n{"t": [], "n": 0}\n')
+    with ThreadPoolExecutor(4) as team:  # they wait for the first one
+        found = list(team.map(lambda _: Dataset(path).lengths("t").tolist(), range(4)))
+    assert found == [[2, 0]] * 4
+    assert len(learned) == 1
+    assert Dataset(path).lengths("n").tolist() == [7, 0]
+    path.write_text('{"t": [1, 2, 3]}\n')
+    assert Dataset(path).lengths("t").tolist() == [3]
+    assert len(learned) == 3
+
+
+def test_lengths_that_cannot_be_learned_name_the_record(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"t": [1]}\n{"u": 5}\n')
+    with pytest.raises(ParioError, match=r"a.jsonl: record 1: the length of field 't': KeyError"):
+        Dataset(tmp_path / "a.jsonl").lengths("t")
+    assert Dataset(tmp_path / "a.jsonl", errors="skip").lengths("t").tolist() == [1, -1]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_lengths_of_a_field_of_each_format(tmp_path: Path, format: str) -> None:
+    (file, _), expected = write_files(tmp_path, format), list_lengths(0)[: SIZES[0]]
+    if format in ("tar", "prec"):  # a member that is a JSON object: its number of members
+        assert set(file.lengths("json").tolist()) == {2}
+    else:
+        assert file.lengths("tokens").tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        ([1, 2], r"shape \[2\] and type int64: expected a whole number for each of the 101"),
+        ([0.5] * 101, "type float64: expected a whole number"),
+        (lambda number: number + 1, "pack_tokens: record [0-9]+ has . tokens, its given length is"),
+    ],
+)
+def test_wrong_lengths_are_refused(files: list[Dataset], lengths: Any, message: str) -> None:
+    loader = Loader(files, 2, decode=True)
+    with pytest.raises(ParioError, match=message):
+        list(loader.pack_tokens(16, field="tokens", lengths=lengths))
+
+
+def test_a_filter_must_agree_with_the_lengths(files: list[Dataset]) -> None:
+    loader = Loader(files, 2, decode=True).filter(Keep(3))
+    epoch = loader.pack_tokens(16, field="tokens", lengths=list_lengths(0))
+    with pytest.raises(ParioError, match="record 0 was left out, but its given length is 1"):
+        list(epoch)
+
+
+def test_a_state_of_other_lengths_is_refused(files: list[Dataset]) -> None:
+    loader = Loader(files, 2, decode=True)
+    state = loader.batch(tokens=24, lengths=list_lengths(0)).state_dict()
+    with pytest.raises(ParioError, match="order were"):
+        loader.batch(tokens=24, lengths=list_lengths(3)).load_state_dict(state)
 
 
 @pytest.mark.parametrize("remainder", ["pad", "drop"])

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from pario.records import Dataset
 from tests.programs.pipelines import (
     FORMATS,
+    KNOWN,
     RULES,
     contents,
     join,
@@ -92,10 +94,16 @@ def check_torchdata_continues(job: Job, again: Job) -> None:
     assert again.read() == list_expected(job.spec, 2)
 
 
+@pytest.fixture(scope="module")
+def files_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[Dataset]]:
+    """Returns the files of a format, which are written once."""
+    return cache(lambda format: write_files(tmp_path_factory.mktemp(format), format))
+
+
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("keep", [0, 3])
 @pytest.mark.parametrize("mixed", [False, True], ids=["files", "mixture"])
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", [*RULES, *KNOWN])
 @pytest.mark.parametrize("world", [1, 2, 3])
 @pytest.mark.parametrize("loop", [(0, False), (1, False), (2, False), (2, True)], ids=str)
 @pytest.mark.parametrize(
@@ -108,8 +116,7 @@ def check_torchdata_continues(job: Job, again: Job) -> None:
     ],
 )
 def test_a_data_loader_gives_expected_batches(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
+    files_of: Callable[[str], list[Dataset]],
     check: Callable[[Job, Job], None],
     loop: tuple[int, bool],
     world: int,
@@ -123,7 +130,7 @@ def test_a_data_loader_gives_expected_batches(
     if check is check_torchdata_continues:
         module = pytest.importorskip("torchdata.stateful_dataloader")
         kind = module.StatefulDataLoader
-    files = write_files(tmp_path, format)
+    files = files_of(format)
     job, again = (Job(kind, files, make_spec(rule, mixed, keep), world, loop) for _ in range(2))
     check(job, again)
 

@@ -20,7 +20,7 @@ from pario import _native
 from pario.objects.access import Objects
 from pario.paths import is_url, local_path
 
-__all__ = ["Objects", "is_url", "size_of", "upload", "use"]
+__all__ = ["Objects", "facts_of", "is_url", "size_of", "upload", "use"]
 
 _objects = Objects()
 
@@ -30,6 +30,11 @@ def size_of(path: str | os.PathLike[str]) -> int:
     if not is_url(path):
         return os.stat(path).st_size  # noqa: PTH116
     return _objects.open(os.fspath(path), 1)[0]
+
+
+def facts_of(url: str) -> tuple[int, int, str]:
+    """Bytes, nanoseconds since 1970 and version of the object at a URL. Raises OSError."""
+    return _objects.open(url, 1)[:3]
 
 
 def upload(path: str | os.PathLike[str], url: str) -> None:

@@ -24,6 +24,7 @@ from pario.records.groups import MEMORY, GroupedFile
 from pario.records.samples import Decoders, Samples, decoders_of, split_members
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch.utils.data
     from numpy.typing import NDArray
 
@@ -320,6 +321,49 @@ class Dataset(Sequence[memoryview]):
         other = copy(self)
         other.file, other._typed = self.file.with_typed_rows(), True
         return other
+
+    def with_column(self, field: str) -> Dataset:
+        """The same records for readers of one field: of Parquet that column alone."""
+        if self.format != "parquet":
+            return self
+        return Dataset(
+            self.path, **self._options._replace(column=(field,))._asdict()
+        ).with_typed_rows()
+
+    def lengths(self, field: str) -> NDArray[np.int64]:
+        """The length of a field of each sample: the value of a whole number, otherwise the number
+        of its items.
+
+        The first call reads all records, of Parquet the column; the lengths are then kept in the
+        cache directory (``PARIO_CACHE``) with the state of the file. Other processes of the node
+        wait for it meanwhile.
+
+        Parameters
+        ----------
+        field : str
+            A field of the sample (``docs/training.md``), decoded by its extension.
+
+        Returns
+        -------
+        NDArray[int64], shape (records,)
+            -1 for records that cannot be decoded, with ``errors="skip"``.
+
+        Raises
+        ------
+        ParioError
+            A record cannot be read, or has no such field.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from pario.records import Dataset
+        >>> _ = Path("tokens.jsonl").write_text('{"tokens": [5, 6]}\\n{"tokens": []}\\n')
+        >>> Dataset("tokens.jsonl").lengths("tokens").tolist()
+        [2, 0]
+        """
+        from pario.records.sample_lengths import find_lengths
+
+        return find_lengths(self, field)
 
     def _threads_for(self, records: int) -> int:
         if self.remote:

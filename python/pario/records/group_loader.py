@@ -15,6 +15,7 @@ from pario._native import RecordOrder, schedule_step, schedule_steps
 from pario.records.decoded import Decoded
 from pario.records.groups import MEMORY, GroupedFile, by_group, gather, groups_of, views
 from pario.records.kept import Kept
+from pario.records.orders import Order, make_order
 from pario.records.stream import BatchStream, RawBatch, Share
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 #: Bytes in the files of the groups that are mixed by default.
 _MIXED = 16 << 20
-
-_Order = tuple[str, int, int, int, int]
 
 
 class GroupedFiles:
@@ -77,14 +76,14 @@ class GroupedFiles:
         """The order of the records if the groups are mixed, ``together`` at a time."""
         return self.order(("groups", seed, epoch, *self.facts(together)))
 
-    def order(self, order: _Order) -> RecordOrder:
+    def order(self, order: Order) -> RecordOrder:
         """An order of the records by its name, seed, epoch and numbers."""
         import numpy as np
 
-        counts = np.diff(self.ends.astype("u8"), prepend=np.uint64(0))
+        counts = np.diff(self.ends, prepend=0)
         if order[0] == "groups":
-            return RecordOrder(("blocks", *order[1:]), counts, self.firsts.astype("u8"))
-        return RecordOrder(order, counts, np.empty(0, dtype="u8"))
+            return make_order(("blocks", *order[1:]), counts, self.firsts)
+        return make_order(order, counts)
 
     def decode(self, group: int, keep: bool) -> Decoded:
         """Decodes a group; ``keep``: keeps it, because it may be needed again soon."""
@@ -153,7 +152,7 @@ class GroupLoader(BatchStream):
     """
 
     def __init__(
-        self, files: GroupedFiles, order: _Order, share: Share, memory: int, threads: int
+        self, files: GroupedFiles, order: Order, share: Share, memory: int, threads: int
     ) -> None:
 
         self._files, self._share, self._memory = files, share, memory

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 from pario._native import RecordFile, RecordLoader, schedule_step, schedule_steps, start_loader
 from pario.errors import ParioError
@@ -17,10 +17,12 @@ from pario.records.dataset import REMOTE_THREADS, Dataset
 from pario.records.epochs import Epochs, find_rank
 from pario.records.group_loader import GroupedFiles, GroupLoader
 from pario.records.groups import GroupedFile
-from pario.records.mixture import Mixture
-from pario.records.number_loader import NumberLoader, share_batches
+from pario.records.mixture import Mixture, Numbers
+from pario.records.number_loader import NumberedBatch, NumberLoader, share_batches
+from pario.records.orders import make_order
 from pario.records.passes import Place
-from pario.records.regroup import Batching, Packing, Regrouped
+from pario.records.regroup import Regrouped
+from pario.records.rules import Batching, Packing
 from pario.records.samples import Decode, Decoders, Inputs, decoders_of
 from pario.records.state import check_whole
 from pario.records.stats import LoaderStats, Progress
@@ -31,6 +33,10 @@ from pario.records.workers import Mark, Processes, Threads, apply
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+#: Lengths of all records: an array, the name of a field, or a function of the number of a record.
+Lengths = Union["Sequence[int]", "NDArray[Any]", str, Callable[[int], int]]
+#: Positions of an order whose records are looked up together.
+_TOGETHER = 1 << 16
 #: The most threads of ``prefetch="auto"``; each has one request to the device at a time.
 MOST_THREADS = 16
 _PERMUTATION = (
@@ -279,16 +285,25 @@ class Loader(Epochs):
 
     def _start(self, share: Share) -> RecordLoader | BatchStream:
         if self._mixture:
-            shuffle, begin = self._order == "shuffled mixture", self.epoch * self.count
-            numbers = self._mixture.order(self.datasets, self.seed, shuffle)
-            batches = share_batches(
-                lambda first, last: numbers(begin + first, begin + last), share, self.count
-            )
-            return NumberLoader(self.datasets, batches, self._memory, self._threads)
+            return self._start_numbers(share_batches(self._numbers(), share, self.count))
         order = (self._order, self.seed, self.epoch, *self._blocks)
         if self._grouped:
             return GroupLoader(self._grouped, order, share, self._memory, self._threads)
         return start_loader(self._files(), order, share, self._memory, self._threads, self._direct)
+
+    def _start_numbers(self, batches: Iterator[NumberedBatch]) -> NumberLoader:
+        return NumberLoader(self.datasets, batches, self._memory, self._threads)
+
+    def _numbers(self) -> Numbers:
+        """The function that returns the records of the epoch's positions [first, last)."""
+        if self._mixture:
+            shuffle, begin = self._order == "shuffled mixture", self.epoch * self.count
+            numbers = self._mixture.order(self.datasets, self.seed, shuffle)
+            return lambda first, last: numbers(begin + first, begin + last)
+        order = (self._order, self.seed, self.epoch, *self._blocks)
+        if self._grouped:
+            return self._grouped.order(order).numbers
+        return make_order(order, [len(one) for one in self.datasets]).numbers
 
     def map(self, function: Callable[[Any], Any]) -> Loader:
         """A Loader that applies a function to each sample, or record, after the functions before.
@@ -329,12 +344,13 @@ class Loader(Epochs):
         *,
         tokens: int = 0,
         length: Callable[[Any], int] | None = None,
+        lengths: Lengths | None = None,
         pool: int = 0,
     ) -> Regrouped:
         """A loader of full batches of the samples that filters keep, or of a number of tokens.
 
         The batches of an epoch are a function of its order alone. Each rank reads and transforms
-        all samples, to know where its batches begin.
+        its own samples if ``lengths`` are given, otherwise all, to know where its batches begin.
 
         Parameters
         ----------
@@ -345,6 +361,10 @@ class Loader(Epochs):
             sample is a batch of its own.
         length : callable(sample) -> int, optional
             The length of a sample; default: ``len``.
+        lengths : array of int, str, or callable(int) -> int, optional
+            The lengths of all records, by their numbers in the Loader's data sets: an array; the
+            name of a field, for :meth:`Dataset.lengths`; or a function of the number of a record.
+            -1 leaves a record out, which is necessary for those that a filter leaves out.
         pool : int
             Records of the source whose samples are sorted by length before they are divided into
             batches, which are then put in random order; 0: no sorting.
@@ -355,17 +375,27 @@ class Loader(Epochs):
             It iterates, resumes, and serves a DataLoader as a Loader.
         """
         size = size or (0 if tokens else self.batch_size)
-        return Regrouped(self, Batching(size, tokens, length, pool, self.drops_last))
+        if length and lengths is not None:
+            raise ParioError("Loader.batch: expected length or lengths, not both")
+        rule = Batching(size, tokens, length, pool, self.drops_last)
+        return Regrouped(self, rule, self._find_lengths(lengths))
 
     def pack_tokens(
-        self, window: int, *, field: str = "", end: int | None = None, pad: int | None = None
+        self,
+        window: int,
+        *,
+        field: str = "",
+        end: int | None = None,
+        pad: int | None = None,
+        lengths: Lengths | None = None,
     ) -> Regrouped:
         """A loader of windows of tokens, cut from documents one after the other.
 
         A batch has ``batch_size`` windows: a dictionary of arrays of shape (windows, ``window``)
         and type int64: ``tokens``; ``segment_ids``, which number the documents of each window from
         1, 0 for padding; ``positions``, of the tokens in their documents. The last batch of an
-        epoch may have fewer. Each rank reads and transforms all samples.
+        epoch may have fewer. Each rank reads and transforms the documents of its own windows if
+        ``lengths`` are given, otherwise all.
 
         Parameters
         ----------
@@ -378,13 +408,41 @@ class Loader(Epochs):
             A token to put behind each document.
         pad : int, optional
             Fills the last window of an epoch; default: the rest of the tokens is dropped.
+        lengths : array of int, str, or callable(int) -> int, optional
+            The tokens of all documents, without ``end``, as of :meth:`batch`. A document that has
+            another number of tokens, or was left out, is an error.
 
         Returns
         -------
         Regrouped
             It iterates, resumes, and serves a DataLoader as a Loader, also within a document.
         """
-        return Regrouped(self, Packing(window, self.batch_size, field, end, pad, self.drops_last))
+        rule = Packing(window, self.batch_size, field, end, pad, self.drops_last)
+        return Regrouped(self, rule, self._find_lengths(lengths))
+
+    def _find_lengths(self, lengths: Lengths | None) -> NDArray[Any] | None:
+        """The lengths of all records as an array; None: they are not known."""
+        import numpy as np
+
+        if lengths is None:
+            return None
+        if self._bucketing:
+            raise ParioError(
+                f"{self.datasets[0].path}: was shuffled into buckets, whose order lengths= does not"
+                " know: expected a file of another shuffle, or no lengths"
+            )
+        count = sum(map(len, self.datasets))
+        if isinstance(lengths, str):
+            lengths = np.concatenate([one.lengths(lengths) for one in self.datasets])
+        elif callable(lengths):
+            lengths = [lengths(number) for number in range(count)]
+        found = np.asarray(lengths)
+        if found.shape != (count,) or (count and found.dtype.kind not in "iu"):
+            raise ParioError(
+                f"Loader: lengths of shape {list(found.shape)} and type {found.dtype}: expected a"
+                f" whole number for each of the {count} records"
+            )
+        return found.astype(np.int64)
 
     @property
     def drops_last(self) -> bool:
@@ -404,6 +462,23 @@ class Loader(Epochs):
         for progress, samples in self._batches(self._share(place.position)):
             begin = progress.position - progress.whole
             yield from zip((progress.places + begin).tolist(), samples, strict=True)
+
+    def numbers_from(self, place: Place) -> Iterator[tuple[int, int]]:
+        """The positions of the epoch from a place on, and their records."""
+        self.go_to(place)
+        numbers = self._numbers()
+        for first in range(place.position, self.count, _TOGETHER):
+            last = min(first + _TOGETHER, self.count)
+            yield from enumerate(numbers(first, last).tolist(), first)
+
+    def read_batches(self, batches: Iterator[list[int]]) -> Iterator[tuple[list[int], Any]]:
+        """The samples of batches of records, and their places in each batch, from which records
+        are missing that cannot be read or are filtered out."""
+        import numpy as np
+
+        native = self._start_numbers((np.array(batch, "u8"), 0) for batch in batches)
+        for progress, samples in self._time_batches(self._transform_batches(self._read(native))):
+            yield progress.places.tolist(), samples
 
     def collate(self, samples: list[Any]) -> Any:
         """The batch of these samples, by the function given as ``collate``."""

@@ -13,6 +13,7 @@ from pario.errors import ParioError
 from pario.records.dataset import Dataset
 from pario.records.group_loader import GroupedFiles
 from pario.records.groups import GroupedFile
+from pario.records.orders import make_order
 from pario.records.state import check_whole
 
 if TYPE_CHECKING:
@@ -180,7 +181,4 @@ class _Order:
 
 
 def _permute(name: str, seed: int, epoch: int, count: int) -> RecordOrder:
-    import numpy as np
-
-    counts = np.array([count], dtype="u8")
-    return RecordOrder((name, seed, epoch, 1, 1), counts, np.empty(0, dtype="u8"))
+    return make_order((name, seed, epoch, 1, 1), [count])

@@ -115,6 +115,12 @@ class Decode:
         fields["__number__"] = raw.number
         return fields
 
+    def field(self, raw: Raw, name: str) -> Any:
+        """One field of a record, decoded; the others are not. KeyError: there is none."""
+        value = _FIELDS_OF[raw.kind](raw)[name]
+        decoder = self._decoder_of(name, raw.kind)
+        return decoder(value) if decoder else value
+
     def _decoder_of(self, field: str, kind: str) -> Decoder | None:
         if field in self._decoders:
             return self._decoders[field]

@@ -1,0 +1,31 @@
+"""Orders of records by their names and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pario._native import RecordOrder
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Name, seed, epoch, and two numbers that belong to the name.
+Order = tuple[str, int, int, int, int]
+
+
+def make_order(
+    order: Order, counts: Sequence[int] | NDArray[Any], blocks: Sequence[int] | NDArray[Any] = ()
+) -> RecordOrder:
+    """An order of the records of files.
+
+    Parameters
+    ----------
+    counts : sequence of int
+        The records of each file.
+    blocks : sequence of int
+        For blocks of different lengths: their first records, and the number of all records.
+    """
+    import numpy as np
+
+    return RecordOrder(order, np.asarray(counts, dtype="u8"), np.asarray(blocks, dtype="u8"))

@@ -1,0 +1,143 @@
+"""Lengths of a field of each record: they are learned by reading the records once, and kept in the
+cache directory with the indexes."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pario import objects
+from pario.errors import ParioError
+from pario.publishing import replacing
+from pario.records.batch import Batch
+from pario.records.number_loader import NumberLoader
+from pario.records.samples import Decode, Inputs
+from pario.state import cache_folder
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pario.records.dataset import Dataset
+
+#: Neighbouring records that are read together; bytes read ahead; threads.
+_TOGETHER, _MEMORY, _THREADS = 512, 64 << 20, 4
+
+
+def find_lengths(dataset: Dataset, field: str) -> NDArray[Any]:
+    """The lengths from the cache, or learned by one process while others wait for it. Records of a
+    Dataset with ``errors="skip"`` that cannot be decoded have -1, and nothing is kept then."""
+    facts = _facts(dataset, field)
+    if facts is None:
+        return _learn(dataset, field)
+    place = _cache_path(dataset, field)
+    if (kept := _load(place, facts)) is not None:
+        return kept
+    with _lock(place):
+        if (kept := _load(place, facts)) is not None:
+            return kept
+        lengths = _learn(dataset, field)
+        if (lengths >= 0).all():
+            _save(place, facts, lengths)
+        return lengths
+
+
+def _learn(dataset: Dataset, field: str) -> NDArray[Any]:
+    """Reads each record once, of Parquet the one column."""
+    import numpy as np
+
+    source = dataset.with_column(field)
+    inputs, decode = Inputs([source]), Decode({})
+    lengths = np.full(len(source), -1, dtype=np.int64)
+    batches = (
+        (np.arange(first, min(first + _TOGETHER, len(source)), dtype="u8"), 0)
+        for first in range(0, len(source), _TOGETHER)
+    )
+    with closing(NumberLoader([source], batches, _MEMORY, _THREADS)) as loader:
+        while read := loader.next():
+            memory, numbers, places, failures, _ = read
+            if failures and dataset.errors == "raise":
+                raise ParioError("record {}: {}".format(*failures[0]))
+            failed = {number for number, _ in failures}
+            for raw in inputs.of(Batch(memory, numbers, places)):
+                if raw.number in failed:
+                    continue
+                try:
+                    lengths[raw.number] = length_of(decode.field(raw, field))
+                except Exception as error:
+                    if dataset.errors == "raise":
+                        raise ParioError(
+                            f"{dataset.path}: record {raw.number}: the length of field {field!r}:"
+                            f" {type(error).__name__}: {error}"
+                        ) from error
+    return lengths
+
+
+def length_of(value: Any) -> int:
+    """The value of a whole number, otherwise the number of items."""
+    if hasattr(value, "__index__") and getattr(value, "ndim", 0) == 0:
+        number = int(value.__index__())
+        if number < 0:
+            raise ValueError(f"{number}: expected at least 0")
+        return number
+    return len(value)
+
+
+def _facts(dataset: Dataset, field: str) -> list[str] | None:
+    """The state of the file; None: a directory, whose files can change without it."""
+    if dataset.remote:
+        return [dataset.format, field, *map(str, objects.facts_of(dataset.path))]
+    facts = os.stat(dataset.path)  # noqa: PTH116
+    if dataset.format == "directory":
+        return None
+    numbers = (facts.st_size, facts.st_mtime_ns, facts.st_ino, len(dataset))
+    return [dataset.format, field, *map(str, numbers)]
+
+
+def _cache_path(dataset: Dataset, field: str) -> Path:
+    path = dataset.path if dataset.remote else os.path.realpath(dataset.path)
+    name = hashlib.sha256(os.fsencode(path) + b"\0" + field.encode()).hexdigest()[:32]
+    return cache_folder("indexes") / f"{name}-lengths.npz"
+
+
+def _load(place: Path, facts: list[str]) -> NDArray[Any] | None:
+    import numpy as np
+
+    try:
+        with np.load(place, allow_pickle=False) as saved:
+            same = saved["facts"].tolist() == facts
+            return saved["lengths"].astype(np.int64) if same else None
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+def _save(place: Path, facts: list[str], lengths: NDArray[Any]) -> None:
+    """Keeps lengths, if they can be written."""
+    import numpy as np
+
+    with suppress(ParioError), replacing(place, durable=False) as file:
+        np.savez(
+            file,
+            facts=np.array(facts),
+            lengths=lengths.astype(np.min_scalar_type(int(lengths.max(initial=0)))),
+        )
+
+
+@contextmanager
+def _lock(place: Path) -> Iterator[None]:
+    """One process at a time, where files can be made and locked."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        lock = place.with_suffix(".lock").open("a")
+    except OSError:
+        yield
+        return
+    with lock:
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
