@@ -134,24 +134,25 @@ std::shared_ptr<const records::Dataset> open_dataset(const std::string& url) {
   return std::make_shared<const records::Dataset>(std::move(*dataset));
 }
 
-std::unique_ptr<records::Loader> start_loader(std::shared_ptr<const records::Dataset> dataset,
-                                              std::uint64_t memory) {
+std::unique_ptr<records::Loader> start_loader(
+    std::shared_ptr<const records::Dataset> dataset, std::uint64_t memory,
+    records::Ordering ordering = records::Ordering::as_they_lie) {
   records::LoadRequest request{
       .datasets = {}, .order = {}, .schedule = {}, .memory = memory, .most_threads = 8};
   request.datasets.push_back(std::move(dataset));
-  request.order = {.ordering = records::Ordering::as_they_lie, .count = kRecords};
+  request.order = {.ordering = ordering, .count = kRecords};
   request.schedule = {.count = kRecords, .batch = 1};
   auto loader = records::Loader::start(request);
   EXPECT_TRUE(loader.ok());
   return std::move(*loader);
 }
 
-/// Groups of 1, 2, 4, 8 records and then of 13, an eighth of the memory: a seventh one of 13 would
+/// Groups of 1, 4, 16 records and then of 39, three eighths of the memory: a third one of 39 would
 /// exceed it.
 TEST_F(Objects, ReadAheadHasAnExactBound) {
   put("s3://b/k", kRecord * kRecords);
-  constexpr std::uint64_t kExpected = (15 + 6 * 13) * kRecord;
-  static_assert(kExpected <= records::kMiB && kExpected + 13 * kRecord > records::kMiB);
+  constexpr std::uint64_t kExpected = (21 + 2 * 39) * kRecord;
+  static_assert(kExpected <= records::kMiB && kExpected + 39 * kRecord > records::kMiB);
   const auto dataset = open_dataset("s3://b/k");
   store->requested = 0;
   const auto loader = start_loader(dataset, records::kMiB);
@@ -164,6 +165,29 @@ TEST_F(Objects, ReadAheadHasAnExactBound) {
        *loader->next(batch, 10'000'000'000) == records::Loader::Outcome::batch;)
     ++batches;
   EXPECT_EQ(batches, kRecords);
+}
+
+/// An eighth of the records or more is known to be needed: they share requests over the gaps, which
+/// are read, but not kept.
+TEST_F(Objects, ShuffledRecordsShareRequestsInBoundedMemory) {
+  put("s3://b/k", kRecord * kRecords);
+  const auto dataset = open_dataset("s3://b/k");
+  constexpr std::uint64_t kMemory = 8 * records::kMiB, kGroup = kMemory / 8 * 3 + kRecord;
+  store->requested = store->requests = 0;
+  const auto loader = start_loader(dataset, kMemory, records::Ordering::shuffled);
+  std::map<std::uint64_t, std::string> found;
+  for (records::Batch batch{};
+       *loader->next(batch, 10'000'000'000) == records::Loader::Outcome::batch;) {
+    EXPECT_LE(batch.reading->bytes(), kGroup + kGroup / 8);
+    const base::Extent data = batch.reading->data()[batch.first];
+    const auto* const begin = reinterpret_cast<const char*>(batch.reading->memory()->data());
+    found[batch.reading->numbers()[batch.first]].assign(begin + data.begin, data.length());
+  }
+  EXPECT_EQ(found.size(), kRecords);
+  for (const auto& [number, record] : found)
+    EXPECT_EQ(record, store->objects["s3://b/k"].substr(number * kRecord, kRecord)) << number;
+  EXPECT_LE(store->requests, kRecords / 4);
+  EXPECT_LE(store->requested, 4 * kRecords * kRecord);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 #: Threads that read a batch.
 THREADS = 4
 #: Requests to a store at the same time.
-REMOTE_THREADS = 64
+REMOTE_THREADS = 128
 #: Batches of fewer records are read by the calling thread's one helper.
 _FEW = 16
 _said = False
@@ -288,7 +288,7 @@ class Dataset(Sequence[memoryview]):
         return [view[begin:end] for begin, end in places.tolist()]
 
     def read_numbers(
-        self, numbers: NDArray[Any], *, skip: bool
+        self, numbers: NDArray[Any], *, skip: bool, threads: int = 0
     ) -> tuple[NDArray[Any], NDArray[Any], list[tuple[int, str]]]:
         """Reads records together.
 
@@ -298,6 +298,8 @@ class Dataset(Sequence[memoryview]):
             The numbers of records that exist.
         skip : bool
             Report unreadable records instead of raising the error of the first one.
+        threads : int
+            0: by the kind of the file, and the number of records.
 
         Returns
         -------
@@ -311,7 +313,7 @@ class Dataset(Sequence[memoryview]):
             return self.file.read_many(numbers, skip=skip)
         out = np.empty(self.file.bytes_of(numbers), dtype=np.uint8)
         places = np.empty((len(numbers), 2), dtype=np.uint64)
-        threads = self._threads_for(len(numbers))
+        threads = threads or self._threads_for(len(numbers))
         return out, places, self.file.read_many(numbers, out, places, threads, skip)
 
     def with_typed_rows(self) -> Dataset:

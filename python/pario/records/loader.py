@@ -17,9 +17,9 @@ from pario.records.dataset import REMOTE_THREADS, Dataset
 from pario.records.epochs import Epochs, find_rank
 from pario.records.group_loader import GroupedFiles, GroupLoader
 from pario.records.groups import GroupedFile
-from pario.records.mixture import Mixture, Numbers
+from pario.records.mixture import Mixture
 from pario.records.number_loader import NumberedBatch, NumberLoader, share_batches
-from pario.records.orders import make_order
+from pario.records.orders import Numbers, make_order
 from pario.records.passes import Place
 from pario.records.regroup import Regrouped
 from pario.records.rules import Batching, Packing
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 #: Lengths of all records: an array, the name of a field, or a function of the number of a record.
 Lengths = Union["Sequence[int]", "NDArray[Any]", str, Callable[[int], int]]
+#: Bytes that are read ahead, and the most of them for objects of stores.
+_MEMORY, _REMOTE_MEMORY = 128 << 20, 512 << 20
 #: Positions of an order whose records are looked up together.
 _TOGETHER = 1 << 16
 #: The most threads of ``prefetch="auto"``; each has one request to the device at a time.
@@ -104,8 +106,9 @@ class Loader(Epochs):
         A function of the list of a batch's records, or results of ``transform``.
     prefetch : int or "auto"
         Concurrent requests to the device; "auto": more while the program waits for batches.
-    memory : int
-        Bytes that are read ahead at most; a larger batch is read by itself.
+    memory : int or "auto"
+        Bytes that are read ahead at most; a larger batch is read by itself. "auto": 128 MiB; for
+        objects of stores up to 512 MiB, if these are at most a sixteenth of the free memory.
     caching : {"auto", "page_cache", "direct"}
         "page_cache"; "direct" bypasses the page cache for bytes that are not in it; "auto": direct
         for data larger than half of the free memory.
@@ -161,7 +164,7 @@ class Loader(Epochs):
         drop_last: bool = False,
         remainder: str = "pad",
         prefetch: int | str = "auto",
-        memory: int = 128 << 20,
+        memory: int | str = "auto",
         caching: str = "auto",
         errors: str = "raise",
     ) -> None:
@@ -188,9 +191,15 @@ class Loader(Epochs):
         self._collate, self._processes = collate, processes
         self._workers = check_whole("Loader: workers", workers, 0)
         self._bucketing = self._bucketing_of() if self._order in ("as they lie", "shuffled") else ()
-        most = REMOTE_THREADS if any(one.remote for one in self.datasets) else MOST_THREADS
+        remote = any(one.remote for one in self.datasets)
+        most = REMOTE_THREADS if remote else MOST_THREADS
         self._threads = most if prefetch == "auto" else check_whole("Loader: prefetch", prefetch, 1)
-        self._memory, self._errors = check_whole("Loader: memory", memory, 0, 2**63), errors
+        self._memory = (
+            _default_memory(remote)
+            if memory == "auto"
+            else check_whole("Loader: memory", memory, 0, 2**63)
+        )
+        self._errors = errors
         self.stats = LoaderStats()
         self._check(caching)
         self._direct = caching == "direct" or (
@@ -618,6 +627,11 @@ def _remainder(remainder: str, drop_last: bool) -> str:
     if remainder not in ("pad", "drop", "exact"):
         raise ParioError(f"Loader: remainder={remainder!r}: expected 'pad', 'drop' or 'exact'")
     return "full batches" if drop_last else remainder
+
+
+def _default_memory(remote: bool) -> int:
+    """Bytes that are read ahead: more records of an object are neighbours in larger groups."""
+    return max(_MEMORY, min(_REMOTE_MEMORY, _free_memory() // 16)) if remote else _MEMORY
 
 
 def _free_memory() -> int:

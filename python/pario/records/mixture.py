@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from pario.errors import ParioError
 from pario.records.dataset import Dataset
 from pario.records.group_loader import GroupedFiles
 from pario.records.groups import GroupedFile
-from pario.records.orders import make_order
+from pario.records.orders import Numbers, make_order
 from pario.records.state import check_whole
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ _WHOLE = 1 << 32
 _MOST = 64
 #: Added to the seed for the choice of data sets, which then differs from the order of one of them.
 _CHOICE = 0x9E3779B97F4A7C15
-
-#: Returns the records at the positions from the first number up to the second one.
-Numbers = Callable[[int, int], "NDArray[Any]"]
 
 
 class Mixture:

@@ -9,13 +9,15 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pario._native import schedule_step, schedule_steps
-from pario.records.dataset import Dataset
-from pario.records.mixture import Numbers
+from pario.records.orders import Numbers
+from pario.records.samples import RecordSource
 from pario.records.stream import BatchStream, RawBatch, Share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+#: Batches of remote records that are read at the same time; the other threads read records of one.
+_REMOTE_BATCHES = 8
 #: The records of a batch, and the position of all ranks after it.
 NumberedBatch = tuple["NDArray[Any]", int]
 
@@ -25,7 +27,7 @@ class NumberLoader(BatchStream):
 
     def __init__(
         self,
-        datasets: Sequence[Dataset],
+        datasets: Sequence[RecordSource],
         batches: Iterator[NumberedBatch],
         memory: int,
         threads: int,
@@ -34,6 +36,11 @@ class NumberLoader(BatchStream):
 
         self._datasets, self._numbers, self._memory = datasets, batches, memory
         self._ends = np.cumsum([len(one) for one in datasets]).astype("i8")
+        #: Threads for the records of one batch; 0: as its source chooses.
+        self._within = 0
+        if any(one.remote for one in datasets):
+            self._within = max(1, threads // _REMOTE_BATCHES)
+            threads = min(threads, _REMOTE_BATCHES)
         super().__init__(threads)
 
     def _load(self) -> Generator[RawBatch, None, None]:
@@ -63,7 +70,9 @@ class NumberLoader(BatchStream):
         for file in np.unique(which).tolist():
             own, dataset = np.flatnonzero(which == file), self._datasets[file]
             local = numbers[own] - np.uint64(self._ends[file] - len(dataset))
-            memory, found, failed = dataset.read_numbers(local, skip=True)
+            memory, found, failed = dataset.read_numbers(
+                local, skip=True, threads=self._within if dataset.remote else 0
+            )
             places[own] = found + np.uint64(size)
             failures += [(int(numbers[own[position]]), text) for position, text in failed]
             parts.append(memory)

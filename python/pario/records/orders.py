@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pario._native import RecordOrder
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 #: Name, seed, epoch, and two numbers that belong to the name.
 Order = tuple[str, int, int, int, int]
+#: Returns the records at the positions from the first number up to the second one.
+Numbers = Callable[[int, int], "NDArray[Any]"]
 
 
 def make_order(

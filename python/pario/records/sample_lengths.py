@@ -17,19 +17,17 @@ from pario.errors import ParioError
 from pario.publishing import replacing
 from pario.records.batch import Batch
 from pario.records.number_loader import NumberLoader
-from pario.records.samples import Decode, Inputs
+from pario.records.samples import Decode, Inputs, RecordSource
 from pario.state import cache_folder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pario.records.dataset import Dataset
-
 #: Neighbouring records that are read together; bytes read ahead; threads.
 _TOGETHER, _MEMORY, _THREADS = 512, 64 << 20, 4
 
 
-def find_lengths(dataset: Dataset, field: str) -> NDArray[Any]:
+def find_lengths(dataset: RecordSource, field: str) -> NDArray[Any]:
     """The lengths from the cache, or learned by one process while others wait for it. Records of a
     Dataset with ``errors="skip"`` that cannot be decoded have -1, and nothing is kept then."""
     facts = _facts(dataset, field)
@@ -47,7 +45,7 @@ def find_lengths(dataset: Dataset, field: str) -> NDArray[Any]:
         return lengths
 
 
-def _learn(dataset: Dataset, field: str) -> NDArray[Any]:
+def _learn(dataset: RecordSource, field: str) -> NDArray[Any]:
     """Reads each record once, of Parquet the one column."""
     import numpy as np
 
@@ -88,7 +86,7 @@ def length_of(value: Any) -> int:
     return len(value)
 
 
-def _facts(dataset: Dataset, field: str) -> list[str] | None:
+def _facts(dataset: RecordSource, field: str) -> list[str] | None:
     """The state of the file; None: a directory, whose files can change without it."""
     if dataset.remote:
         return [dataset.format, field, *map(str, objects.facts_of(dataset.path))]
@@ -99,7 +97,7 @@ def _facts(dataset: Dataset, field: str) -> list[str] | None:
     return [dataset.format, field, *map(str, numbers)]
 
 
-def _cache_path(dataset: Dataset, field: str) -> Path:
+def _cache_path(dataset: RecordSource, field: str) -> Path:
     path = dataset.path if dataset.remote else os.path.realpath(dataset.path)
     name = hashlib.sha256(os.fsencode(path) + b"\0" + field.encode()).hexdigest()[:32]
     return cache_folder("indexes") / f"{name}-lengths.npz"

@@ -46,8 +46,11 @@ class RecordSource(Protocol):
     @property
     def classes(self) -> list[str]: ...  # noqa: D102
     def name(self, number: int) -> str: ...  # noqa: D102
+    @property
+    def remote(self) -> bool: ...  # noqa: D102
+    def with_column(self, field: str) -> RecordSource: ...  # noqa: D102
     def read_numbers(  # noqa: D102
-        self, numbers: NDArray[Any], *, skip: bool
+        self, numbers: NDArray[Any], *, skip: bool, threads: int = 0
     ) -> tuple[NDArray[Any], NDArray[Any], list[tuple[int, str]]]: ...
 
 

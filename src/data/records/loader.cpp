@@ -11,9 +11,11 @@ namespace {
 
 constexpr std::uint64_t kRecordsTogether = 128;  // small batches are planned and read together
 constexpr unsigned kFirstThreads = 2;
-/// Remote records of a group take this part of the memory, with the bytes between them twice as
-/// much: in a larger group more records are neighbours, which take one request.
-constexpr std::uint64_t kRemoteShare = 8;
+/// Remote records of a group take so many eighths of the memory: in a larger group more records are
+/// neighbours, which take one request. While one group is used, the next one is read.
+constexpr std::uint64_t kRemoteEighths = 3;
+/// Each remote group has so many times the batches of the one before, as a power of two.
+constexpr std::uint64_t kRemoteGrowth = 2;
 
 std::uint64_t thread_processor_ns() {
   timespec now{};
@@ -115,12 +117,12 @@ bool Loader::fits_in_memory(std::uint64_t bytes) const {
   return groups_.empty() || waiting_bytes_ + bytes <= request_.memory;
 }
 
-/// The number of steps of the next group. Groups of remote records double from the first batch on,
-/// so that it comes soon. The caller holds the lock.
+/// The number of steps of the next group. Groups of remote records grow from the first batch on, so
+/// that it comes soon. The caller holds the lock.
 std::uint64_t Loader::steps_together() const {
   const Schedule& schedule = request_.schedule;
   if (!files_.any_remote()) return std::max<std::uint64_t>(1, kRecordsTogether / schedule.batch);
-  return std::uint64_t{1} << std::min<std::uint64_t>(planned_groups_, 20);
+  return std::uint64_t{1} << std::min<std::uint64_t>(kRemoteGrowth * planned_groups_, 20);
 }
 
 /// Plans the next group, and begins it if it fits into the memory. One thread at a time, so that
@@ -164,11 +166,12 @@ void Loader::plan(Group& group, std::uint64_t& step, std::uint64_t together) con
   std::vector<std::uint64_t> numbers;
   std::uint64_t bytes = 0;
   const bool remote = files_.any_remote();
-  const std::uint64_t few = step + together,
+  const std::uint64_t most = request_.memory / 8 * kRemoteEighths, begin = step,
+                      few = step + together,
                       bucket_end = order_.bucket_end(schedule.step(step).first);
   for (; step < schedule.steps(); ++step) {
     const Schedule::Step positions = schedule.step(step);
-    const bool full = step >= few || (remote && bytes >= request_.memory / kRemoteShare);
+    const bool full = step >= few || (remote && step > begin && bytes >= most);
     if (full && positions.first >= bucket_end) break;
     const std::size_t first = numbers.size();
     for (std::uint64_t position = positions.first; position < positions.last; ++position)
@@ -177,8 +180,7 @@ void Loader::plan(Group& group, std::uint64_t& step, std::uint64_t together) con
     if (numbers.size() != first)
       group.batches.push_back({{}, first, numbers.size(), positions.end});
   }
-  const std::uint64_t most = remote ? 2 * (request_.memory / kRemoteShare) : request_.memory;
-  group.reading = Reading::plan(files_, std::move(numbers), most);
+  group.reading = Reading::plan(files_, std::move(numbers), request_.memory);
   for (Batch& batch : group.batches) batch.reading = group.reading;
 }
 

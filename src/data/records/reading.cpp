@@ -14,6 +14,9 @@ constexpr std::uint64_t kLongestRun = 1 << 20;    // of several records
 constexpr std::uint64_t kLeastDirect = 16 << 10;  // for shorter reads whole pages cost too much
 // An answer takes as long as so many bytes of one connection; a server has many.
 constexpr std::uint64_t kRemoteGap = 128 << 10, kLeastGap = 4 << 10, kLongestRemoteRun = 2 << 20;
+/// Of runs with gaps, whose bytes are in memory beside the records while they are copied.
+constexpr std::uint64_t kLongestSparseRun = 512 << 10;
+constexpr std::uint64_t kMostTraffic = 4;   // bytes requested from a server for each needed one
 constexpr std::uint64_t kTask = 256 << 10;  // bytes that a thread reads as one task
 constexpr std::uint64_t kTooMany = 1ULL
                                    << 60;  // bytes of memory, which only a damaged index can demand
@@ -129,11 +132,15 @@ std::unique_ptr<Reading> Reading::plan(const Files& files, std::vector<std::uint
   reading->sort();
   std::uint64_t gap = kRemoteGap;
   do {
-    reading->bytes_ = reading->find_runs(gap);
+    reading->find_runs(gap);
     gap = gap > kLeastGap ? gap / 2 : 0;
-  } while (reading->bytes_ > most && gap != 0);
+  } while (reading->is_too_much(most) && gap != 0);
   reading->find_tasks();
   return reading;
+}
+
+bool Reading::is_too_much(std::uint64_t most) const {
+  return bytes_ > most || requested_ > kMostTraffic * needed_;
 }
 
 base::Status Reading::take_memory(Pool& pool) {
@@ -153,32 +160,53 @@ void Reading::sort() {
   data_.resize(numbers_.size());
 }
 
-/// Joins places to runs over at most `most_gap` bytes; returns the bytes of memory that they need.
-std::uint64_t Reading::find_runs(std::uint64_t most_gap) {
-  std::uint64_t bytes = 0;
+/// Joins places to runs over at most `most_gap` bytes, and gives them their places in memory.
+void Reading::find_runs(std::uint64_t most_gap) {
   runs_.clear();
-  for (std::size_t i = 0; i < sorted_.size();) {
+  bytes_ = requested_ = needed_ = 0;
+  for (std::size_t i = 0; i < sorted_.size(); i = runs_.back().last) {
+    Run run = join_neighbours(i, most_gap);
     const Files::Place& place = places_[sorted_[i]];
-    Run run{.first = i, .last = i + 1, .where = place.where, .at = 0};
-    const bool remote = files_.remote(place);
-    const std::uint64_t gap = std::min(remote ? kRemoteGap : kGap, most_gap),
-                        longest = remote ? kLongestRemoteRun : kLongestRun;
-    for (; run.last < sorted_.size() && files_.together(place); ++run.last) {
-      const Files::Place& next = places_[sorted_[run.last]];
-      if (next.dataset != place.dataset || next.where.begin > run.where.end + gap ||
-          next.where.end > run.where.begin + longest)
-        break;
-      run.where.end = std::max(run.where.end, next.where.end);
+    if (files_.remote(place)) {
+      requested_ += run.where.length();
+      needed_ += run.needed;
     }
-    i = run.last;
-    const base::Extent whole = files_.align(place, run.where);
-    if (whole.length() >= kLeastDirect) bytes = base::round_up(bytes, kAlignment);
-    run.where = whole;
-    run.at = bytes;
-    bytes = std::min(bytes + whole.length(), kTooMany);
+    run.where = files_.align(place, run.where);
+    const std::uint64_t length = run.compact ? run.needed : run.where.length();
+    if (!run.compact && length >= kLeastDirect) bytes_ = base::round_up(bytes_, kAlignment);
+    run.at = bytes_;
+    bytes_ = std::min(bytes_ + length, kTooMany);
     runs_.push_back(run);
   }
-  return bytes;
+}
+
+/// The run that begins with the record `first` of sorted_. Without its place in memory.
+Reading::Run Reading::join_neighbours(std::size_t first, std::uint64_t most_gap) const {
+  const Files::Place& place = places_[sorted_[first]];
+  const bool remote = files_.remote(place);
+  const std::uint64_t gap = std::min(remote ? kRemoteGap : kGap, most_gap);
+  const auto is_sparse = [&](std::uint64_t length, std::uint64_t needed) {
+    return remote && needed < length - length / 8;
+  };
+  Run run{.first = first,
+          .last = first + 1,
+          .where = place.where,
+          .at = 0,
+          .needed = place.where.length(),
+          .compact = false};
+  for (; run.last < sorted_.size() && files_.together(place); ++run.last) {
+    const Files::Place& next = places_[sorted_[run.last]];
+    if (next.dataset != place.dataset || next.where.begin > run.where.end + gap) break;
+    const base::Extent where{run.where.begin, std::max(run.where.end, next.where.end)};
+    const std::uint64_t needed = run.needed + next.where.length();
+    const bool sparse = is_sparse(where.length(), needed);
+    if (where.length() > (sparse ? kLongestSparseRun : remote ? kLongestRemoteRun : kLongestRun))
+      break;
+    run.where = where;
+    run.needed = needed;
+    run.compact = sparse;
+  }
+  return run;
 }
 
 void Reading::find_tasks() {
@@ -198,12 +226,23 @@ void Reading::carry_out(std::size_t task) {
 
 void Reading::read(const Run& run) {
   const Files::Place& first = places_[sorted_[run.first]];
-  const std::span<std::byte> memory = memory_->span().subspan(run.at, run.where.length());
+  const std::uint64_t length = run.where.length();
+  const auto sparse = std::make_unique_for_overwrite<std::byte[]>(run.compact ? length : 0);
+  const std::span<std::byte> memory =
+      run.compact ? std::span(sparse.get(), length) : memory_->span().subspan(run.at, length);
   if (base::Status status = files_.read(first, run.where, memory); !status)
     return fail(run, status.error());
+  std::uint64_t end = run.at;  // of the records that were copied
   for (std::size_t i = run.first; i < run.last; ++i) {
     const base::Extent where = places_[sorted_[i]].where;
-    take(sorted_[i], run.at + (where.begin - run.where.begin));
+    const std::uint64_t offset = where.begin - run.where.begin;
+    if (!run.compact) {
+      take(sorted_[i], run.at + offset);
+      continue;
+    }
+    std::ranges::copy(memory.subspan(offset, where.length()), memory_->span().begin() + end);
+    take(sorted_[i], end);
+    end += where.length();
   }
 }
 
@@ -236,7 +275,9 @@ void Reading::fail(const Run& run, const base::Error& error) {
     read({.first = i,
           .last = i + 1,
           .where = where,
-          .at = run.at + (where.begin - run.where.begin)});
+          .at = run.at + (where.begin - run.where.begin),
+          .needed = where.length(),
+          .compact = false});
   }
 }
 

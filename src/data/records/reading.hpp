@@ -86,8 +86,8 @@ struct Failure {
 /// tasks are done.
 class Reading {
  public:
-  /// Unneeded bytes between neighbours are read to save requests, as far as all bytes are at most
-  /// `most`.
+  /// Unneeded bytes between neighbours are read to save requests, as far as the memory for all is
+  /// at most `most`. Those of an object are read, but not kept.
   static std::unique_ptr<Reading> plan(const Files& files, std::vector<std::uint64_t> numbers,
                                        std::uint64_t most);
   /// Takes the memory of the bytes; before the tasks.
@@ -110,12 +110,16 @@ class Reading {
   struct Run {
     std::size_t first, last;  ///< of sorted_
     base::Extent where;
-    std::uint64_t at;  ///< in memory
+    std::uint64_t at;      ///< in memory
+    std::uint64_t needed;  ///< bytes of the records
+    bool compact;  ///< memory has the records one after the other, without bytes between them
   };
   Reading(const Files& files, std::vector<std::uint64_t> numbers)
       : files_(files), numbers_(std::move(numbers)) {}
   void sort();
-  std::uint64_t find_runs(std::uint64_t most_gap);
+  void find_runs(std::uint64_t most_gap);
+  Run join_neighbours(std::size_t first, std::uint64_t most_gap) const;
+  bool is_too_much(std::uint64_t most) const;
   void find_tasks();
   void read(const Run& run);
   void take(std::size_t number, std::uint64_t at);
@@ -130,6 +134,8 @@ class Reading {
   std::vector<std::size_t> tasks_;  ///< the end of each in runs_
   std::vector<base::Extent> data_;
   std::uint64_t bytes_ = 0;  ///< of memory_ that are used
+  /// Bytes that are requested from servers, and those of records among them.
+  std::uint64_t requested_ = 0, needed_ = 0;
   std::shared_ptr<Buffer> memory_;
   std::mutex mutex_;
   std::vector<Failure> failures_;
