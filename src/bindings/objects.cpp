@@ -1,16 +1,21 @@
 // Objects of stores, which Python's libraries read and write (pario.objects).
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "bindings/bindings.hpp"
 #include "bindings/gil.hpp"
+#include "core/file/block_cache.hpp"
 #include "core/file/objects.hpp"
 
 namespace nb = nanobind;
@@ -121,6 +126,17 @@ class PythonStore : public file::ObjectStore {
   nb::object store_;
 };
 
+/// Returns the directory of PARIO_BLOCK_CACHE, its limit, and the bytes that it has; none: the
+/// variable is not set. Raises OSError if it has a wrong value.
+std::optional<std::tuple<nb::bytes, std::uint64_t, std::uint64_t>> describe_block_cache() {
+  const auto cache = file::BlockCache::of_environment();
+  if (!cache.ok()) raise_os_error(cache.error());
+  if (!*cache) return {};
+  const std::string& directory = (*cache)->directory();
+  return std::tuple(nb::bytes(directory.data(), directory.size()), (*cache)->most(),
+                    (*cache)->bytes());
+}
+
 /// A context in which each object is opened once.
 class KeptScope {
  public:
@@ -140,6 +156,7 @@ void add_objects(nb::module_& module) {
         file::set_object_store(std::make_shared<PythonStore>(std::move(store)));
       },
       "store"_a);
+  module.def("describe_block_cache", describe_block_cache);
   nb::class_<KeptScope>(module, "KeptObjects")
       .def(nb::init<>())
       .def("__enter__", &KeptScope::enter)

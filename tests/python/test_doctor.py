@@ -80,3 +80,18 @@ def test_no_message_recommends_an_extra_of_pario() -> None:
     """Nothing knows how a copy was installed; the name of the missing package is always right."""
     sources = Path(installation.__file__).parents[2].rglob("*.py")
     assert not [str(path) for path in sources if "pario[" in path.read_text(encoding="utf-8")]
+
+
+def test_the_blocks_of_the_node_are_shown_with_their_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.block").write_bytes(bytes(3_000_000))
+    monkeypatch.setenv("PARIO_BLOCK_CACHE", f"{tmp_path}:2G")
+    (fact,) = installation._describe_blocks()
+    assert fact == Fact("blocks", f"3.00 MB of 2.15 GB of objects in {tmp_path}")
+    monkeypatch.setenv("PARIO_BLOCK_CACHE", f"{tmp_path}:20X")
+    (fact,) = installation._describe_blocks()
+    assert f"PARIO_BLOCK_CACHE {tmp_path}:20X: EINVAL" in fact.problem
+    assert "expected DIRECTORY or DIRECTORY:SIZE" in fact.problem
+    monkeypatch.delenv("PARIO_BLOCK_CACHE")
+    assert not list(installation._describe_blocks())

@@ -177,6 +177,40 @@ TEST_F(Blocks, RemainsOfKilledProcessesAreRemoved) {
   EXPECT_FALSE(fs::exists(remains));
 }
 
+/// Fewer blocks are kept beside them, until they are an hour old.
+TEST_F(Blocks, RemainsOfKilledProcessesAreWithinTheLimit) {
+  const std::uint64_t most = 6 * kBlock;
+  for (int killed = 0; killed < 3; ++killed)
+    std::ofstream(fs::path(scratch.path()) / ("x.block." + std::to_string(killed) + "-0.part"))
+        << std::string(kBlock, 'x');
+  for (int restart = 0; restart < 3; ++restart) {
+    BlockCache cache(scratch.path(), most);
+    for (std::uint64_t block = 0; block < 20; ++block) {
+      EXPECT_TRUE(read(cache, block * kBlock, 10));
+      EXPECT_LE(sum() + 3 * kBlock, most);
+    }
+  }
+  EXPECT_GE(blocks().size(), 1U);
+}
+
+TEST_F(Blocks, TheVariableNamesDirectoryAndSize) {
+  const auto parse = [&](const std::string& text) {
+    ::setenv("PARIO_BLOCK_CACHE", text.c_str(), 1);
+    auto cache = BlockCache::of_environment();
+    ::unsetenv("PARIO_BLOCK_CACHE");
+    if (!cache.ok()) return "EINVAL " + cache.error().path;
+    return *cache ? (*cache)->directory() + " " + std::to_string((*cache)->most()) : "none";
+  };
+  const std::string directory = scratch.path();
+  EXPECT_EQ(parse(""), "none");
+  EXPECT_EQ(parse(directory), directory + " 10737418240");
+  EXPECT_EQ(parse(directory + ":4M"), directory + " 4194304");
+  EXPECT_EQ(parse(directory + ":a/b"), directory + ":a/b 10737418240");
+  for (const char* bad : {":", ":20X", ":0", ":1M", ":-3G", ":much"})
+    EXPECT_EQ(parse(directory + bad), "EINVAL " + directory + bad);
+  EXPECT_EQ(parse(":4M"), "EINVAL :4M");
+}
+
 TEST_F(Blocks, ADirectoryThatCannotBeWrittenIsNoError) {
   BlockCache cache("/proc/none", 100 * kBlock);
   EXPECT_TRUE(read(cache, 0, 10));

@@ -125,7 +125,7 @@ class Batching:
         return batch
 
     def content(self, item: Item, sample: Any) -> Any:
-        """The sample."""
+        """The sample, whose length is not compared."""
         return sample
 
     def join(

@@ -1,4 +1,4 @@
-"""Lengths of a field of each record: they are learned by reading the records once, and kept in the
+"""Lengths of a field of each record: they are found by reading the records once, and kept in the
 cache directory with the indexes."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TOGETHER, _MEMORY, _THREADS = 512, 64 << 20, 4
 
 
 def find_lengths(dataset: RecordSource, field: str) -> NDArray[Any]:
-    """The lengths from the cache, or learned by one process while others wait for it. Records of a
+    """The lengths from the cache, or found by one process while others wait for it. Records of a
     Dataset with ``errors="skip"`` that cannot be decoded have -1, and nothing is kept then."""
     facts = _facts(dataset, field)
     if facts is None:

@@ -140,14 +140,27 @@ BlockCache::BlockCache(std::string directory, std::uint64_t most)
   fs::create_directories(directory_, ignored);
 }
 
-std::shared_ptr<BlockCache> BlockCache::of_environment() {
+base::Result<std::shared_ptr<BlockCache>> BlockCache::of_environment() {
   const char* given = std::getenv("PARIO_BLOCK_CACHE");  // NOLINT(concurrency-mt-unsafe)
-  if (given == nullptr || *given == '\0') return {};
+  if (given == nullptr || *given == '\0') return std::shared_ptr<BlockCache>();
   const std::string text = given;
   const std::size_t colon = text.rfind(':');
-  const auto size =
-      colon == text.npos ? std::nullopt : base::parse_byte_size(text.substr(colon + 1));
-  return std::make_shared<BlockCache>(size ? text.substr(0, colon) : text, size.value_or(kMost));
+  const std::string last = colon == text.npos ? "/" : text.substr(colon + 1);
+  const bool sized = last.find('/') == last.npos;  // else it is a part of the directory
+  const std::string directory = sized ? text.substr(0, colon) : text;
+  const auto size = sized ? base::parse_byte_size(last) : kMost;
+  if (size && *size >= kBlock + sizeof(Sums) && !directory.empty())
+    return std::make_shared<BlockCache>(directory, *size);
+  return base::Error{.number = EINVAL,
+                     .operation = "PARIO_BLOCK_CACHE",
+                     .path = text,
+                     .detail =
+                         "expected DIRECTORY or DIRECTORY:SIZE with at least 2 MiB, such as"
+                         " /scratch/blocks:200G"};
+}
+
+std::uint64_t BlockCache::bytes() const {
+  return sum_of_bytes(list_cached_files(directory_, ".block"));
 }
 
 BlockCache::Block BlockCache::block_at(const std::string& url, const ObjectFacts& facts,
@@ -207,26 +220,37 @@ void BlockCache::store(const Block& block, std::span<const std::byte> bytes) {
   sums.all = sums.sum();
   const std::string part =
       block.path + "." + std::to_string(::getpid()) + "-" + std::to_string(parts_++) + ".part";
-  const Descriptor file(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const Descriptor file(reserve(part, whole));
   if (file.number() < 0) return;
   const bool complete = write_whole(file.number(), bytes) &&
                         write_whole(file.number(), std::as_bytes(std::span(&sums, 1)));
-  const Lock lock(directory_, kDirectoryByte);
-  std::uint64_t sum = lock.sum() + whole;
-  if (sum > most_) sum = make_room(whole) + whole;
-  lock.set_sum(sum);  // before the block has its name: a killed process leaves too large a sum
   if (!complete || ::rename(part.c_str(), block.path.c_str()) != 0) ::unlink(part.c_str());
 }
 
-/// Removes the least recently used blocks; returns the sum of the others, to which `needed` can be
-/// added.
+/// Reserves bytes for the file of a block, and makes it; -1: it cannot be made. The sum has its
+/// bytes from now on, so that the remains of a killed process are within the limit.
+int BlockCache::reserve(const std::string& part, std::uint64_t bytes) const {
+  const Lock lock(directory_, kDirectoryByte);
+  std::uint64_t sum = lock.sum() + bytes;
+  if (sum > most_) sum = make_room(bytes) + bytes;
+  if (sum > most_) return -1;
+  lock.set_sum(sum);
+  return ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+}
+
+/// Removes the least recently used blocks, as far as `needed` does not fit beside them; returns the
+/// sum of the others and of the blocks that are being written.
 std::uint64_t BlockCache::make_room(std::uint64_t needed) const {
   remove_stale_parts(directory_);
+  // The parts first: one that gets its name meanwhile is counted twice, not left out.
+  const std::uint64_t parts =
+      list_cached_files(directory_, ".part").size() * (kBlock + sizeof(Sums));
   std::vector<CachedFile> blocks = list_cached_files(directory_, ".block");
-  const std::uint64_t sum = sum_of_bytes(blocks);
+  const std::uint64_t sum = sum_of_bytes(blocks) + parts;
   if (sum + needed <= most_) return sum;
   const std::uint64_t less = most_ - most_ / kShareFreed;
-  return remove_least_recently_used(std::move(blocks), less - std::min(needed, less));
+  return parts +
+         remove_least_recently_used(std::move(blocks), less - std::min(needed + parts, less));
 }
 
 }  // namespace pario::file

@@ -4,7 +4,7 @@
 // Its name has hashes of URL and version, so that no block is ever stale. A block is fetched by one
 // thread of the node at a time, which locks a byte of a file; the kernel releases the locks of
 // killed processes. Blocks get their names when they are complete. The least recently used ones are
-// removed when the directory exceeds its limit.
+// removed when the directory exceeds its limit. A public header.
 #pragma once
 
 #include <atomic>
@@ -26,8 +26,12 @@ class BlockCache {
   /// `most`: bytes of all blocks.
   BlockCache(std::string directory, std::uint64_t most);
   /// The cache of PARIO_BLOCK_CACHE, "DIRECTORY" or "DIRECTORY:SIZE"; null: the variable is not
-  /// set.
-  static std::shared_ptr<BlockCache> of_environment();
+  /// set. EINVAL: it has another form, or the size is too small for a block.
+  static base::Result<std::shared_ptr<BlockCache>> of_environment();
+  const std::string& directory() const { return directory_; }
+  std::uint64_t most() const { return most_; }
+  /// Bytes of the files of all blocks.
+  std::uint64_t bytes() const;
 
   /// Fetches a range of an object.
   using Fetch = std::function<base::Status(std::uint64_t offset, std::span<std::byte> out)>;
@@ -45,6 +49,7 @@ class BlockCache {
   base::Status read_block(const Block& block, std::uint64_t offset, std::span<std::byte> out,
                           const Fetch& fetch);
   void store(const Block& block, std::span<const std::byte> bytes);
+  int reserve(const std::string& part, std::uint64_t bytes) const;
   std::uint64_t make_room(std::uint64_t needed) const;
 
   std::string directory_;

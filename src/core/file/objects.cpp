@@ -72,8 +72,12 @@ FoundFacts find_facts(ObjectStore& store, const std::string& url) {
 
 class StoredObject : public ObjectFile {
  public:
-  StoredObject(std::string url, std::shared_ptr<ObjectStore> store, Facts facts)
-      : url_(std::move(url)), store_(std::move(store)), facts_(std::move(facts)) {}
+  StoredObject(std::string url, std::shared_ptr<ObjectStore> store, Facts facts,
+               std::shared_ptr<BlockCache> cache)
+      : url_(std::move(url)),
+        store_(std::move(store)),
+        facts_(std::move(facts)),
+        cache_(std::move(cache)) {}
 
   const ObjectFacts& facts() const override { return *facts_; }
   const std::string& path() const override { return url_; }
@@ -151,7 +155,7 @@ class StoredObject : public ObjectFile {
   std::mutex mutex_;
   std::vector<std::byte> block_;
   std::uint64_t block_begin_ = 0;
-  std::shared_ptr<BlockCache> cache_ = BlockCache::of_environment();
+  std::shared_ptr<BlockCache> cache_;  ///< null: blocks are not kept
   layout::StripeLayout layout_ = {};
 };
 
@@ -175,9 +179,12 @@ void set_object_store(std::shared_ptr<ObjectStore> store) {
 base::Result<std::unique_ptr<ObjectFile>> open_object(const std::string& url) {
   auto store = store_for(url);
   if (!store.ok()) return store.error();
+  auto cache = BlockCache::of_environment();
+  if (!cache.ok()) return cache.error();
   FoundFacts facts = find_facts(**store, url);
   if (!facts.ok()) return facts.error();
-  return std::unique_ptr<ObjectFile>(new StoredObject(url, std::move(*store), std::move(*facts)));
+  return std::unique_ptr<ObjectFile>(
+      new StoredObject(url, std::move(*store), std::move(*facts), std::move(*cache)));
 }
 
 base::Result<ObjectFacts> object_facts(const std::string& url) {

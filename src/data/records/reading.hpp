@@ -87,7 +87,7 @@ struct Failure {
 class Reading {
  public:
   /// Unneeded bytes between neighbours are read to save requests, as far as the memory for all is
-  /// at most `most`. Those of an object are read, but not kept.
+  /// at most `most`. Bytes between records of an object are read, but not kept.
   static std::unique_ptr<Reading> plan(const Files& files, std::vector<std::uint64_t> numbers,
                                        std::uint64_t most);
   /// Takes the memory of the bytes; before the tasks.

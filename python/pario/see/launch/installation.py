@@ -60,6 +60,7 @@ def list_facts() -> Iterator[Fact]:
     yield from _describe_limits()
     yield _describe_rings()
     yield _describe_fuse()
+    yield from _describe_blocks()
 
 
 def describe_origin() -> str:
@@ -174,6 +175,21 @@ def _describe_rings() -> Fact:
     except OSError:
         state = "0"  # kernels before 6.6 have no such switch
     return Fact("io_uring", f"{states.get(state, state)} by the kernel (pario bench api)")
+
+
+def _describe_blocks() -> Iterator[Fact]:
+    """The cache of blocks of objects (``docs/object-stores.md``), if there is one."""
+    from pario import _native
+
+    try:
+        cache = _native.describe_block_cache()
+    except OSError as error:
+        yield Fact("blocks", "no object can be opened", error.strerror or str(error))
+        return
+    if cache:
+        directory, most, size = cache
+        used = f"{wording.size(size)} of {wording.size(most)}"
+        yield Fact("blocks", f"{used} of objects in {os.fsdecode(directory)}")
 
 
 def _describe_fuse() -> Fact:
