@@ -105,7 +105,7 @@ class NodeFiles:
         """Receives the descriptors that were sent, and closes the socket."""
         if self._socket is None:
             return
-        with self._socket as own, suppress(OSError):
+        with suppress(OSError), self._socket as own:
             while True:
                 content, files, _, _ = socket.recv_fds(own, _MOST_BYTES, _MOST_FILES)
                 self._keep(content, files)
@@ -119,7 +119,7 @@ class NodeFiles:
             unknown = [self._open.pop(name) for name in names if name in self._open]
             self._open.update(zip(names, files, strict=True))  # the sender limits their number
         for file in unknown:
-            os.close(file)
+            _close(file)
 
     def descriptor(self, name: str) -> int:
         """The descriptor of a shared file; -1 if it is not shared."""
@@ -128,8 +128,14 @@ class NodeFiles:
     def close(self) -> None:
         """Closes all files."""
         for file in self._open.values():
-            os.close(file)
+            _close(file)
         self._open = {}
 
     def __del__(self) -> None:
         self.close()
+
+
+def _close(file: int) -> None:
+    """Closes a file that was only read: an error concerns no bytes."""
+    with suppress(OSError):
+        os.close(file)

@@ -201,7 +201,8 @@ class ReadMark:
         """Removes the mark."""
         file, self._file = self._file, -1
         if file >= 0:
-            os.close(file)
+            with suppress(OSError):  # it was only read
+                os.close(file)
 
     def __del__(self) -> None:
         self.remove()
