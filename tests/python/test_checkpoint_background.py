@@ -2,8 +2,10 @@
 
 import errno
 import os
+import resource
 import threading
 import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -453,3 +455,33 @@ def test_a_rank_that_progresses_is_waited_for_beyond_the_patience(tmp_path, monk
 
     assert run(3, program, patience=4.0) == [None] * 3
     assert (load(None, tmp_path)["T"] == field_at(1)).all()
+
+
+def test_small_arrays_are_copied_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(container, "LARGE", 1 << 20)  # as in programs
+    arrays = {f"a{number}": np.full(1 << 16, number / 7) for number in range(32)}  # 512 KiB each
+    size = sum(array.nbytes for array in arrays.values())
+    with Writer(None, tmp_path, durable=False) as writer:
+        writer.save(1, arrays)
+        tracemalloc.start()
+        try:
+            pending = writer.save_async(2, arrays)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        pending.result()
+    assert size <= peak < 1.5 * size
+    state = load(None, tmp_path)
+    assert all((state[name] == array).all() for name, array in arrays.items())
+
+
+def test_later_copies_touch_no_new_memory(tmp_path):
+    array, faults = np.zeros((8, 1 << 18)), []  # 16 MiB
+    with Writer(None, tmp_path, durable=False) as writer:
+        for step in range(4):
+            before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+            pending = writer.save_async(step, {"T": array})
+            faults.append(resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before)
+            pending.result()
+    pages = array.nbytes // resource.getpagesize()
+    assert min(faults[1:]) < pages / 20

@@ -43,6 +43,8 @@ Copy = Callable[[Sequence[Given]], Sequence[Given]]
 #: Bytes of a gap between packed arrays, which holds HDF5 metadata, that are rewritten to save a
 #: call; bytes written together.
 _GAP, _GROUP = 1 << 12, 1 << 20
+#: Bytes of an array that are copied twice when they are packed, to save a call.
+_FEW = 1 << 14
 
 
 class Packing:
@@ -78,7 +80,7 @@ class Packing:
 
     def pack(self, given: Sequence[Given]) -> bytes:
         """The bytes of all parts."""
-        return b"".join([data.tobytes() for place in self._places for data in given[place].data])
+        return b"".join([_bytes_of(data) for place in self._places for data in given[place].data])
 
     def sums(self, packed: bytes) -> list[int]:
         """The checksums of the parts."""
@@ -110,6 +112,11 @@ class Packing:
                     if box.size and at < self.written:
                         yield places[one.name] + place, at + begin, length
                 at += box.size * element
+
+
+def _bytes_of(data: Array) -> bytes | memoryview:
+    """The bytes of an array in C order. A view costs more than a copy of few bytes."""
+    return data.tobytes() if data.nbytes < _FEW else data.reshape(-1).view(np.uint8).data
 
 
 def _sum_count(facts: Facts, packed: frozenset[str]) -> int:
