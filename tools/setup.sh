@@ -135,6 +135,9 @@ if includes all; then
   # 600 MB, and a minute: XLA, and SciPy with it.
   install_into "$venv" "jax>=0.10" "orbax-checkpoint>=0.12" ||
     echo "setup: JAX or Orbax is not available (for: tests with JAX)"
+  # With the same PyTorch, as above.
+  install_into "$venv" "torch==2.13.0+cpu" lightning accelerate torchtitan 2>/dev/null ||
+    echo "setup: lightning, accelerate or torchtitan is not available (for: their checkpoints)"
   # Its own environment: it has commands of the same names, and 320 MB.
   install_into "$venv-impi" "impi-rt>=2021.14" ||
     echo "setup: Intel MPI is not available (for: tests with Intel MPI)"

@@ -28,3 +28,20 @@ def test_dcp_saves_and_loads_on_other_numbers_of_ranks(
     assert state["state/grid"].tolist() == [[5.0 * row + i for i in range(5)] for row in range(7)]
     blocks = [block.box.shape for block in state.blocks("state/model.0.weight")]
     assert len(blocks) == counts[0] and sum(rows for rows, _ in blocks) == 7
+
+
+@pytest.mark.exhaustive
+def test_accelerate_saves_and_loads_shards_on_other_numbers_of_processes(tmp_path: Path) -> None:
+    pytest.importorskip("accelerate", reason="accelerate is not installed")
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+    printed = [
+        run_command(
+            [*launcher, count, PROGRAMS / "accelerate_ranks.py", action, tmp_path],
+            status=0,
+            limit=5 * PATIENCE,
+        ).stdout
+        for action, count in (("save", 2), ("load", 3))
+    ]
+    assert printed[0] == printed[1] and printed[0].endswith(" 0.125\n")
+    state = checkpoint.load(None, tmp_path / "pytorch_model_fsdp_0")
+    assert state.shape("state/model.weight") == (7, 5)

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 from pario import checkpoint
+from pario.cli import main
 
 torch = pytest.importorskip("torch")
 dcp = pytest.importorskip("torch.distributed.checkpoint")
 
 from torch.distributed.checkpoint.default_planner import DefaultSavePlanner  # noqa: E402
 
-from pario.checkpoint.dcp import Reader, Writer  # noqa: E402
+from pario.checkpoint.dcp import Reader, Writer, replace_file_system_storage  # noqa: E402
 
 pytestmark = [
     pytest.mark.system,
@@ -246,3 +247,52 @@ def test_files_of_dcp_hide_damage_and_other_types(tmp_path: Path) -> None:
     dcp.load(into, checkpoint_id=tmp_path)
     assert into["w"].dtype == torch.float64 and not torch.equal(into["w"].float(), BASE)
     assert b"torch.distributed.checkpoint.metadata" in (tmp_path / ".metadata").read_bytes()
+
+
+def test_libraries_that_choose_the_storage_save_in_files_of_pario(tmp_path: Path) -> None:
+    """torchtitan and Lightning give DCP a path only, Accelerate its own classes."""
+    own = dcp.FileSystemWriter
+    with replace_file_system_storage(durable=False):
+        dcp.save({"w": BASE}, checkpoint_id=tmp_path / "step-10")
+        dcp.save({"w": BASE + 1}, checkpoint_id=tmp_path / "step-10")
+        dcp.save({"w": BASE}, storage_writer=dcp.FileSystemWriter(tmp_path / "model", 4))
+        for name, expected in (("step-10", BASE + 1), ("model", BASE)):
+            into = {"w": torch.zeros(4, 6)}
+            dcp.load(into, storage_reader=dcp.FileSystemReader(tmp_path / name))
+            assert torch.equal(into["w"], expected)
+    assert dcp.FileSystemWriter is own
+    names = sorted(path.name for path in (tmp_path / "step-10").iterdir())
+    assert names == [".metadata", "MANIFEST", "latest", "step-00000010.h5"]
+
+
+def test_a_directory_of_one_checkpoint_is_a_checkpoint_for_everything_else(tmp_path: Path) -> None:
+    place = tmp_path / "step-10"
+    with replace_file_system_storage(durable=False):
+        dcp.save({"w": BASE}, checkpoint_id=place)
+    assert torch.equal(load(place, {"w": torch.zeros(4, 6)})["w"], BASE)
+    assert checkpoint.load(None, place).step == 10
+    assert main(["checkpoint", "convert", str(place), str(tmp_path / "w.safetensors")]) == 0
+    assert checkpoint.read_safetensors(tmp_path / "w.safetensors")["w"].tolist() == BASE.tolist()
+
+
+def test_directories_of_dcp_are_loaded_as_before(tmp_path: Path) -> None:
+    dcp.save({"w": BASE}, checkpoint_id=tmp_path / "step-1")
+    into = {"w": torch.zeros(4, 6)}
+    with replace_file_system_storage(durable=False):
+        dcp.load(into, checkpoint_id=tmp_path / "step-1")
+        dcp.save(into, checkpoint_id=tmp_path / "step-2")
+    assert torch.equal(into["w"], BASE)
+    assert checkpoint.load(None, tmp_path / "step-2").step == 2
+
+
+def test_a_failed_save_leaves_no_complete_checkpoint(tmp_path: Path) -> None:
+    class Planner(DefaultSavePlanner):
+        def resolve_data(self, item: Any) -> Any:
+            raise OSError("no data")
+
+    with replace_file_system_storage(durable=False):
+        with pytest.raises(BaseException, match="no data"):
+            dcp.save({"w": BASE}, checkpoint_id=tmp_path / "step-1", planner=Planner())
+        with pytest.raises(BaseException, match="step-1: no such file"):
+            dcp.load({"w": BASE}, checkpoint_id=tmp_path / "step-1")
+    assert not (tmp_path / "step-1" / ".metadata").exists()

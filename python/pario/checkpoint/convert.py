@@ -18,6 +18,7 @@ from pario.checkpoint.arrays import blocks
 from pario.checkpoint.container import TREE
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.lazy import LazyArray
+from pario.checkpoint.marker import METADATA, is_of_dcp
 from pario.checkpoint.orbax_form import find_checkpoint, lazy_array, read_orbax, write_orbax
 from pario.checkpoint.reader import State, load
 from pario.checkpoint.store import Store, read_identity
@@ -38,7 +39,6 @@ from pario.publishing import replacing
 
 #: The file that names the shards of a model, for transformers and vLLM.
 _INDEX = "model.safetensors.index.json"
-_METADATA = ".metadata"
 #: Classes and functions in the metadata of DCP, which is a pickle; others are refused.
 _ALLOWED = {
     "torch.distributed.checkpoint.metadata": (
@@ -115,7 +115,7 @@ def _to_array(value: Any) -> Any:
 
 
 def _read(path: Path, step: int | None, *, allow_pickle: bool, lazy: bool) -> dict[str, Any]:
-    if (path / _METADATA).is_file():
+    if is_of_dcp(path):
         return _read_dcp(path, allow_pickle=allow_pickle)
     if found := find_checkpoint(path, step):
         return read_orbax(found)
@@ -167,7 +167,7 @@ def _select(state: dict[str, Any], key: str) -> dict[str, Any]:
 
 def _write_pario(path: Path, source: Path, state: dict[str, Any]) -> Path:
     store = Store(path)
-    if (source / _METADATA).is_file():  # its values may need pickles
+    if is_of_dcp(source):  # its values may need pickles
         from torch.distributed import checkpoint as dcp
 
         from pario.checkpoint.dcp import Writer as Storage
@@ -182,8 +182,9 @@ def _write_pario(path: Path, source: Path, state: dict[str, Any]) -> Path:
 
 def _write_dcp(path: Path, state: dict[str, Any]) -> Path:
     from torch.distributed import checkpoint as dcp
+    from torch.distributed.checkpoint.filesystem import FileSystemWriter
 
-    dcp.save(_to_tensors(state), checkpoint_id=path, no_dist=True)
+    dcp.save(_to_tensors(state), storage_writer=FileSystemWriter(path), no_dist=True)
     return path
 
 
@@ -287,7 +288,7 @@ def _read_dcp(path: Path, *, allow_pickle: bool) -> dict[str, Any]:
 
     class Storage(FileSystemReader):  # type: ignore[misc]
         def read_metadata(self) -> Any:
-            with (path / _METADATA).open("rb") as file:
+            with (path / METADATA).open("rb") as file:
                 metadata = _MetadataUnpickler(file).load()
             metadata.storage_meta = metadata.storage_meta or StorageMeta()
             return metadata

@@ -27,6 +27,7 @@ from pario.checkpoint.container import TREE
 from pario.checkpoint.dcp.storage import Storage
 from pario.checkpoint.dcp.values import Array
 from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.marker import has_marker
 from pario.checkpoint.reader import Part, State, load
 from pario.checkpoint.store import document
 from pario.checkpoint.tensors import array_of_leaf, make_leaf, to_array, to_tensor, unpickle
@@ -78,7 +79,7 @@ class Reader(Storage[LoadPlan], StorageReader):  # type: ignore[misc]
     def read_metadata(self) -> Metadata:
         """Opens the checkpoint. Collective."""
         path, step = self._place()
-        if self._id is not None and document(Path(self._id)).is_file():
+        if self._id is not None and _is_checkpoint(Path(self._id)):
             path, step = Path(self._id), self._step
         state = load(self._ranks(), path, step=step, verify=self._verify, patience=self._patience)
         self._state = state
@@ -141,6 +142,11 @@ class Reader(Storage[LoadPlan], StorageReader):  # type: ignore[misc]
         torch.save(value, made)
         made.seek(0)
         return made
+
+
+def _is_checkpoint(path: Path) -> bool:
+    """True for a file or directory that is one checkpoint, with any name."""
+    return document(path).is_file() or has_marker(path)
 
 
 def _unite(everyones: Sequence[Sequence[str]]) -> list[str]:

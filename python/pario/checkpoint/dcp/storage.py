@@ -18,7 +18,7 @@ _STEP = re.compile(r"(?:.*[^a-z])?step[-_=]?(\d+)(?:\.\w+)?")
 _Plan = TypeVar("_Plan")
 
 
-def _place_of(path: str | os.PathLike[str]) -> tuple[Path, int | None]:
+def place_of(path: str | os.PathLike[str]) -> tuple[Path, int | None]:
     """The directory and the step of a checkpoint by its path; a directory alone has no step."""
     place = Path(path)
     match = _STEP.fullmatch(place.name)
@@ -64,7 +64,7 @@ class Storage(Generic[_Plan]):
         return plans
 
     def _place(self) -> tuple[Path, int | None]:
-        directory, step = _place_of(self._id or "")
+        directory, step = place_of(self._id or "")
         return directory, self._step if step is None else step
 
     def _ranks(self) -> Ranks:
