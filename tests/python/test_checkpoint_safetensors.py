@@ -121,7 +121,7 @@ def test_several_files_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
-def test_the_programs_of_both_formats_read_the_same_tensors(tmp_path: Path) -> None:
+def test_programs_of_both_formats_read_the_same_tensors(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     safe_open = pytest.importorskip("safetensors").safe_open
     state = {

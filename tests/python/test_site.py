@@ -10,12 +10,13 @@ from tools.site.build import ROOT, SITE, build, name_files_outside
 from pario.cli import COMMANDS
 
 SUPPORTED = (ROOT / "docs" / "supported.md").read_text()
-LOADERS = (ROOT / "docs" / "loaders.md").read_text()
-TESTS = sorted(set(re.findall(r"`(tests/[^`]+)`", SUPPORTED + LOADERS)))
+#: The pages that compare features, each of pario's with its test.
+COMPARED = {name: (ROOT / "docs" / name).read_text() for name in ("loaders.md", "savers.md")}
+TESTS = sorted(set(re.findall(r"`(tests/[^`]+)`", SUPPORTED + "".join(COMPARED.values()))))
 
 
 @pytest.mark.parametrize("named", TESTS)
-def test_a_test_that_a_page_of_systems_or_loaders_names_exists(named: str) -> None:
+def test_a_test_that_a_page_of_systems_or_features_names_exists(named: str) -> None:
     path, _, function = named.partition("::")
     assert (ROOT / path).is_file()
     assert f"def {function}(" in (ROOT / path).read_text() or not function
@@ -28,9 +29,13 @@ def test_each_row_of_supported_systems_is_tested_or_says_so() -> None:
     assert [row for row in untested if not honest.search(row)] == []
 
 
-def test_each_feature_of_the_loader_names_its_test() -> None:
-    rows = [line for line in LOADERS.splitlines() if line.startswith("| ")][1:]
-    assert [row for row in rows if not re.search(r"\[\d+\] \|", row)] == []
+@pytest.mark.parametrize("page", COMPARED)
+def test_each_feature_of_pario_names_its_test(page: str) -> None:
+    rows = [line for line in COMPARED[page].splitlines() if line.startswith("| ")][1:]
+    cells = [row.split(" | ")[1].rstrip(" |") for row in rows]
+    assert [one for one in cells if not re.search(r"\[\d+\]$", one) and one != "no"] == []
+    used = {int(number) for one in cells for number in re.findall(r"\[(\d+)\]", one)}
+    assert used == {int(number) for number in re.findall(r"^(\d+)\. ", COMPARED[page], re.M)}
 
 
 def test_the_command_line_page_has_all_commands() -> None:
