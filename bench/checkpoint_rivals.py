@@ -142,6 +142,61 @@ def adios2(array: Array) -> Pair:
     return save, load
 
 
+def serial_hdf5(array: Array) -> Pair:
+    import h5py
+
+    path = array.place / f"{array.comm.rank}.h5"
+
+    def save() -> None:
+        with h5py.File(path, "w") as file:
+            file["T"] = array.data
+        array.flush(path)
+
+    def load() -> np.ndarray:
+        with h5py.File(path) as file:
+            return file["T"][...]
+
+    return save, load
+
+
+def safetensors(array: Array) -> Pair:
+    from safetensors import numpy
+
+    path = array.place / f"{array.comm.rank}.safetensors"
+
+    def save() -> None:
+        numpy.save_file({"T": array.data}, path)
+        array.flush(path)
+
+    return save, lambda: numpy.load_file(path)["T"]
+
+
+def torch_save(array: Array) -> Pair:
+    import torch
+
+    path = array.place / f"{array.comm.rank}.pt"
+
+    def save() -> None:
+        torch.save({"T": torch.from_numpy(array.data)}, path)
+        array.flush(path)
+
+    return save, lambda: torch.load(path)["T"].numpy()
+
+
+def orbax(array: Array) -> Pair:
+    from orbax.checkpoint import StandardCheckpointer
+
+    saver = StandardCheckpointer()
+    path = array.place.resolve() / str(array.comm.rank)  # its processes are those of JAX, not MPI
+
+    def save() -> None:
+        saver.save(path, {"T": array.data}, force=True)
+        saver.wait_until_finished()
+        array.flush(*(file for file in path.rglob("*") if file.is_file()))
+
+    return save, lambda: saver.restore(path, {"T": array.data})["T"]
+
+
 def torch(array: Array) -> Pair:
     import torch
     from torch import distributed
@@ -192,6 +247,10 @@ WAYS = (
     Way("ADIOS2 (PyPI: a file for each process)", ("adios2",), adios2),
     Way("zarr", ("zarr",), zarr),
     Way("torch.distributed.checkpoint", ("torch",), torch),
+    Way("h5py: a file for each process", ("h5py",), serial_hdf5),
+    Way("safetensors: a file for each process", ("safetensors",), safetensors),
+    Way("torch.save: a file for each process", ("torch",), torch_save),
+    Way("Orbax: a checkpoint for each process", ("orbax.checkpoint",), orbax),
 )
 
 
@@ -220,10 +279,18 @@ def run_rank(arguments: argparse.Namespace) -> None:
             print(f"{saved:.6f} {loaded:.6f}", flush=True)
 
 
+def is_installed(name: str) -> bool:
+    """Returns whether a module can be imported; one in a package that is missing cannot."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
 def find_missing(way: Way) -> str:
     """Returns the first package or tool that a way needs and that is not installed."""
     if way.make is not None:
-        missing = (name for name in way.packages if importlib.util.find_spec(name) is None)
+        missing = (name for name in way.packages if not is_installed(name))
         return next(missing, "")
     tool = next((tool for tool in HDF5[:2] if not shutil.which(tool)), "")
     return tool or ("" if find_flags() else f"package {HDF5[2]}")
