@@ -232,6 +232,20 @@ def write_steps(made: Job, steps: int) -> None:
                write_time=2 * each)  # fmt: skip
 
 
+def end_definitions(made: Job, needless: int, read: int) -> None:
+    """Definitions of a netCDF file with 10 s and `needless` bytes, beside 128 MiB of a variable."""
+    asked = 128 * MIB
+    times = {"other_time": 10.0, "inner_other_time": 8.0}
+    inner = {"inner_bytes_written": needless, "inner_bytes_read": read}
+    add_record(made, 0, "/scratch/c.nc", "netcdf", opens=1, others=20, **times, **inner)
+    own = {"writes": 4, "bytes_written": asked, "write_time": 1.0}
+    below = {"inner_writes": 4, "inner_bytes_written": asked, "inner_write_time": 0.9}
+    add_record(made, 0, "/scratch/c.nc:/v", "netcdf", **own, **below)
+    moved = {"writes": 40, "bytes_written": needless + asked, "reads": 40, "bytes_read": read}
+    times = {"write_time": 6.0, "read_time": 2.9} if read else {"write_time": 8.9}
+    add_record(made, 0, "/scratch/c.nc", opens=1, **moved, **times)
+
+
 def import_modules(made: Job, processes: int) -> None:
     """Imports of 200 modules by each process."""
     for number in range(200):
@@ -265,6 +279,16 @@ CASES: dict[str, tuple[Callable[[Job], None], Callable[[Job], None], tuple[float
         lambda made: write_steps(made, 10_000),
         lambda made: write_steps(made, 10),
         (9.8, 9.9),
+    ),
+    "fill-values": (
+        lambda made: end_definitions(made, 128 * MIB, 0),
+        lambda made: end_definitions(made, 1000, 0),
+        (9.9, 10.1),
+    ),
+    "header-moves": (
+        lambda made: end_definitions(made, 128 * MIB, 128 * MIB),
+        lambda made: end_definitions(made, 1000, 1000),
+        (9.9, 10.1),
     ),
     "resize-storm": (lambda made: resize(made, 1000), lambda made: resize(made, 2), (9.9, 10)),
     "variable-calls": (

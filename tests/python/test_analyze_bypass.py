@@ -49,6 +49,18 @@ def test_adios2_is_named_by_its_calls() -> None:
     assert "ADIOS2's BP engine writes by other calls" in text
 
 
+@pytest.mark.parametrize(("waits", "named"), [(0, True), (1, False)])
+def test_requests_of_pnetcdf_that_are_never_awaited_are_named(waits: int, named: bool) -> None:
+    job = make_job(2)
+    for variable in ("u", "v"):
+        counts = {"writes": 3, "nonblocking_calls": 3, "bytes_written": 300}
+        add_record(job, range(2), f"/out/a.nc:{variable}", "pnetcdf", **counts)
+    add_record(job, range(2), "/out/a.nc", "pnetcdf", opens=1, flushes=waits)
+    found = [text for text in analyze(job).messages if "never awaited" in text]
+    assert bool(found) == named
+    assert not named or found[0].startswith("12 requests of PnetCDF")
+
+
 def test_other_runs_have_no_message() -> None:
     assert messages(run(layer="mpiio")) == []
     assert messages(run(asked="0")) == []

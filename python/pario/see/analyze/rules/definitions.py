@@ -1,0 +1,171 @@
+"""Rules about the end of netCDF's definitions, which fills variables or moves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from pario import wording
+from pario.see.analyze.cells import KINDS, POSIX, READ, WRITE, find_rows
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.ledger import Claim
+from pario.see.analyze.model import Evidence
+from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact
+from pario.see.tables.model import LAYERS
+
+NETCDF, PNETCDF = LAYERS.index("netcdf"), LAYERS.index("pnetcdf")
+OTHER = KINDS.index("other")
+LEAST = 8 << 20  # bytes that the definitions write
+SHARE = 0.2  # of the program's bytes
+MOVED = 0.5  # bytes read for each byte written: from then on they are moved
+
+
+@dataclass(frozen=True)
+class _File:
+    """The bytes that calls on a file as a whole have written beside those of its variables."""
+
+    row: int  # of the library's calls on the file
+    below: int  # of the file itself
+    needless: float
+    share: float  # of all bytes that these calls have written
+    is_moved: bool
+
+
+def _files(facts: Facts) -> Iterator[_File]:
+    records = facts.records
+    layer = records["layer"]
+    rows = np.flatnonzero(facts.library & ((layer == NETCDF) | (layer == PNETCDF)))
+    written = facts.column("inner_bytes_written")
+    for row in rows[(facts.column("others")[rows] > 0) & (written[rows] >= LEAST)]:
+        below = int(find_rows(records, records["process"][row], records["file"][row], POSIX)[()])
+        if below < 0:
+            continue
+        asked = _bytes_of_variables(facts, int(row))
+        needless = min(float(written[row]), float(facts.column("bytes_written")[below]) - asked)
+        if needless >= max(LEAST, SHARE * asked):
+            read = float(facts.column("inner_bytes_read")[row])
+            share = needless / float(written[row])
+            yield _File(int(row), below, needless, share, read >= MOVED * needless)
+
+
+def _bytes_of_variables(facts: Facts, row: int) -> float:
+    """Return the bytes that the same process has written to the variables of a file."""
+    prefix = f"{facts.path(int(facts.file[row]))}:"
+    files = [facts.job.path(file).startswith(prefix) for file in range(len(facts.job.files))]
+    own = facts.records["process"] == facts.records["process"][row]
+    return float(facts.column("bytes_written")[np.array(files)[facts.file] & own].sum())
+
+
+def _subject(facts: Facts, file: _File) -> Scene:
+    rows = np.array([file.row])
+    return Scene(facts, rows, facts.cells[rows].sum(axis=1))
+
+
+def _claims(facts: Facts, file: _File, kinds: tuple[int, ...]) -> list[Claim]:
+    """Return claims of the library's own time, and of its calls on the file."""
+    seconds = float(facts.column("inner_other_time")[file.row]) * file.share
+    rows = np.array([file.row])
+    claims = [Claim(rows, OTHER, facts.cells[rows, OTHER] * file.share)]
+    whole = float(sum(facts.cells[file.below, kind] for kind in kinds))
+    for kind in kinds:
+        part = seconds * float(facts.cells[file.below, kind]) / max(whole, 1e-12)
+        claims.append(Claim(np.array([file.below]), kind, np.array([part])))
+    return claims
+
+
+def _fills(facts: Facts) -> Iterator[Candidate]:
+    for file in _files(facts):
+        if not file.is_moved:
+            subject = _subject(facts, file)
+            yield subject.candidate(
+                title=(
+                    f"netCDF writes {wording.size(file.needless)} of fill values to {subject.place}"
+                    " before the program's own"
+                ),
+                cause=(
+                    "At the end of the definitions each variable is filled; the program then writes"
+                    " the same bytes again."
+                ),
+                confidence="high",
+                evidence=(_evidence(facts, file, "written by nc_enddef and similar calls"),),
+                fixes=(
+                    code(
+                        "Switch filling off before nc_enddef if the program writes all elements:"
+                        " nc_set_fill(file, NC_NOFILL, &old); Fortran: nf90_set_fill(file,"
+                        " NF90_NOFILL, old); Python: dataset.set_fill_off()."
+                    ),
+                ),
+                claims=_claims(facts, file, (WRITE,)),
+                method="time of the definitions, by their share of bytes that are no variable's",
+            )
+
+
+def _moves(facts: Facts) -> Iterator[Candidate]:
+    for file in _files(facts):
+        if file.is_moved:
+            subject = _subject(facts, file)
+            calls = float(facts.column("others")[file.row])
+            yield subject.candidate(
+                title=(
+                    f"nc_enddef moves {wording.size(file.needless)} of variables in {subject.place}"
+                ),
+                cause=(
+                    "New definitions enlarge the header of the file, so that all variables behind"
+                    f" it are read and written at another place; {wording.count(calls)} calls"
+                    " concern definitions."
+                ),
+                confidence="high",
+                evidence=(_evidence(facts, file, "read and written again"),),
+                fixes=(
+                    code(
+                        "Define all dimensions, variables and attributes before the first"
+                        " nc_enddef, or reserve space in the header: nc__enddef(file, 65536, 4, 0,"
+                        " 4)."
+                    ),
+                ),
+                claims=_claims(facts, file, (READ, WRITE)),
+                method="time of the definitions, by their share of bytes that are no variable's",
+            )
+
+
+def _evidence(facts: Facts, file: _File, words: str) -> Evidence:
+    asked = _bytes_of_variables(facts, file.row)
+    return fact(
+        f"{wording.size(file.needless)} {words}, {wording.size(asked)} by the program"
+        f"{facts.over_all}",
+        needless=file.needless,
+        asked=asked,
+    )
+
+
+def _threshold(words: str) -> str:
+    return (
+        f"Per process and file at least {LEAST >> 20} MiB, and {wording.share(SHARE)} of the bytes"
+        f" of its variables, {words} outside of reads and writes of variables."
+    )
+
+
+FILLS = Rule(
+    name="fill-values",
+    remedy="switching netCDF's fill values off",
+    sees="Variables of netCDF that are filled before the program writes them.",
+    threshold=_threshold("written"),
+    estimate="Time of these calls, by their share of bytes that are no variable's.",
+    advice="nc_set_fill with NC_NOFILL.",
+    control="The same file without filling.",
+    find=_fills,
+    why_not="filling is a setting of the program's file",
+)
+MOVES = Rule(
+    name="header-moves",
+    remedy="defining all variables of netCDF at once",
+    sees="Definitions of netCDF after the first data, which move all variables in the file.",
+    threshold=_threshold(f"written, and {wording.share(MOVED)} of them read before"),
+    estimate=FILLS.estimate,
+    advice="All definitions before the data, or space in the header.",
+    control="The same variables defined at once.",
+    find=_moves,
+    why_not="only the program knows its later definitions",
+)
