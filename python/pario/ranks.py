@@ -73,6 +73,9 @@ class Ranks:
         self.patience, self.error, self.comm, self.threads = patience, error, comm, threads
         self._channel = messages.channel() if messages else 0
         self._asked = 0  # questions of this rank to rank 0
+        self._has_left = False  # True if this rank has reported an interrupt
+        #: True if rank 0 has died, so that another one has to tell the user.
+        self.first_is_lost = False
         # On rank 0: messages that arrived before their call, and the calls that absent ranks have
         # missed.
         self._early: Sequence[tuple[int, Any]] = ()
@@ -82,6 +85,12 @@ class Ranks:
     def is_first(self) -> bool:
         """True on the rank that decides, and prints messages to the user."""
         return self.rank == 0
+
+    @property
+    def on_node(self) -> int:
+        """The number of ranks on this rank's node, itself included."""
+        nodes = self._messages.nodes if self._messages else [0]
+        return nodes.count(nodes[self.rank])
 
     def again(self) -> Ranks:
         """The same ranks, for collective calls independent of those here. All ranks call it in the
@@ -195,9 +204,16 @@ class Ranks:
         message = self._messages.receive(self._channel, rank, begin, patience, check)
         return message and (message[0], pickle.loads(message[1]))
 
+    def leave(self, what: str) -> None:
+        """Reports the end of this rank by an interrupt, unless a collective call has: the others
+        get an error in their next or current call. Rank 0 waits for them as :meth:`together`."""
+        if not self._has_left:
+            self._leave(what, (what, "it was interrupted", None), lambda _: None)
+
     def _leave(self, what: str, outcome: _Outcome, decide: Callable[[list[Any]], Any]) -> None:
         """Reports an interrupt to the other ranks. Rank 0 waits for them _GRACE seconds at most,
         because the user wants the program to end."""
+        self._has_left = True
         if self.is_first:
             patience, self.patience = self.patience, min(self.patience, _GRACE)
             try:
@@ -271,14 +287,15 @@ class Ranks:
 
     def _follow(self, what: str, outcome: _Outcome) -> tuple[str, Any, Any]:
         self._asked += 1
-        self._send(0, (self._asked, outcome))
         begin, patience = time.monotonic(), 2 * self.patience + _GRACE
         try:
+            self._send(0, (self._asked, outcome))
             while (message := self._receive(0, begin, patience)) is not None:
                 number, text, reply = message[1]
                 if number == self._asked:  # not a late answer to an earlier question
                     return text, reply, None
         except ProcessLookupError as error:
+            self.first_is_lost = True
             return f"{what}: {error.strerror}", None, None
         self._send(0, (self._asked, None))
         return f"{what}: rank 0 did not come within {wording.seconds(patience)}", None, None

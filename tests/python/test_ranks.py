@@ -161,6 +161,21 @@ def test_an_interrupt_of_one_rank_is_sent_to_all(where: int, kind: type[BaseExce
     assert run(3, program) == expected
 
 
+@pytest.mark.parametrize("where", [0, 1, 2])
+def test_a_rank_that_leaves_between_calls_ends_the_next_call_of_others(where: int) -> None:
+    def program(mine: Ranks) -> str:
+        mine.agree("an earlier call", lambda: None)
+        if mine.rank == where:
+            mine.leave("an interrupt")
+            mine.leave("an interrupt")
+            return "left"
+        with pytest.raises(ParioError) as raised:
+            mine.agree("a save", lambda: None)
+        return "told" if f"rank {where}" in str(raised.value) else str(raised.value)
+
+    assert run(3, program) == ["left" if rank == where else "told" for rank in range(3)]
+
+
 @pytest.mark.parametrize(("rank", "most"), [(0, 10.0), (1, 0.0)])
 def test_an_interrupted_rank_does_not_wait_for_absent_ranks(
     monkeypatch: pytest.MonkeyPatch, rank: int, most: float

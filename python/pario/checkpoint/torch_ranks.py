@@ -3,7 +3,10 @@ that any backend will do."""
 
 from __future__ import annotations
 
+import errno
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,6 +24,17 @@ def is_group(value: Any) -> bool:
     )
 
 
+@contextmanager
+def _name_lost_store() -> Iterator[None]:
+    """Raises ProcessLookupError, as for a dead rank, if the process that keeps the store has ended:
+    rank 0, or torchrun, which ends its processes then."""
+    try:
+        yield
+    except RuntimeError as error:
+        reason = f"rank 0 has ended, with the store of the group: {str(error).splitlines()[0]}"
+        raise ProcessLookupError(errno.ESRCH, reason) from None
+
+
 class TorchStore:
     """A store of PyTorch, and a copy of it that receives."""
 
@@ -29,18 +43,21 @@ class TorchStore:
 
     def count(self, key: str) -> int:
         """Adds 1 to a number."""
-        return int(self._store.add(key, 1))
+        with _name_lost_store():
+            return int(self._store.add(key, 1))
 
     def put(self, key: str, value: bytes) -> None:
         """Stores an entry."""
-        self._store.set(key, value)
+        with _name_lost_store():
+            self._store.set(key, value)
 
     def take(self, key: str) -> bytes | None:
         """Removes and returns an entry; None if there is none."""
-        if not self._waiting.check([key]):
-            return None
-        found: bytes = self._waiting.get(key)
-        self._waiting.delete_key(key)
+        with _name_lost_store():
+            if not self._waiting.check([key]):
+                return None
+            found: bytes = self._waiting.get(key)
+            self._waiting.delete_key(key)
         return found
 
 
