@@ -276,10 +276,25 @@ def shuffle_records(
     gather: Callable[[bytes], list[bytes]] | None = None,
 ) -> tuple[int, int, str, int, str]: ...
 def pack_records(
-    directory: bytes, output: bytes, shuffled: bool, seed: int, threads: int, show: _Show
+    directory: bytes,
+    output: bytes,
+    shuffled: bool,
+    seed: int,
+    threads: int,
+    show: _Show,
+    rank: int = 0,
+    ranks: int = 1,
+    gather: Callable[[bytes], list[bytes]] | None = None,
 ) -> int: ...
 def convert_records(
-    inputs: list[bytes], outputs: list[bytes], format: str, damaged: str, show: _Show
+    inputs: list[bytes],
+    outputs: list[bytes],
+    format: str,
+    damaged: str,
+    show: _Show,
+    rank: int = 0,
+    ranks: int = 1,
+    gather: Callable[[bytes], list[bytes]] | None = None,
 ) -> tuple[int, int, str]: ...
 def measure_device(path: bytes, length: int) -> list[float]: ...
 

@@ -68,7 +68,9 @@ _MPI = (
     _Variables("flux run", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "", ""),
 )
 _ALONE = Launch("", Seat(0, 1))
-_TORCHRUN = _Variables("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+#: The launcher of PyTorch.
+TORCHRUN = "torchrun"
+_TORCHRUN = _Variables(TORCHRUN, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 
 
 def launch_of(environment: Mapping[str, str]) -> Launch:
@@ -90,7 +92,7 @@ def launch_of(environment: Mapping[str, str]) -> Launch:
 def seat_of(environment: Mapping[str, str]) -> Seat:
     """The seat among the processes of an MPI launcher or a Slurm step; alone under torchrun."""
     launch = launch_of(environment)
-    return Seat(0, 1) if launch.launcher == _TORCHRUN.launcher else launch.seat
+    return Seat(0, 1) if launch.launcher == TORCHRUN else launch.seat
 
 
 def _seat(rank: str, size: str) -> Seat | None:

@@ -181,20 +181,30 @@ std::tuple<std::uint64_t, std::uint64_t, std::string, std::uint64_t, std::string
           done.skipped, done.first_skipped};
 }
 
+/// Collective if there are several ranks.
 std::uint64_t pack(const nb::bytes& directory, const nb::bytes& output, bool shuffled,
-                   std::uint64_t seed, unsigned threads, const Show& show) {
-  const records::PackRequest request{text_of(directory), text_of(output), shuffled, seed, threads};
+                   std::uint64_t seed, unsigned threads, const Show& show, unsigned rank,
+                   unsigned ranks, const nb::object& gather) {
+  const records::PackRequest request{text_of(directory),
+                                     text_of(output),
+                                     shuffled,
+                                     seed,
+                                     threads,
+                                     {rank, ranks, gather_of(gather)}};
   return carry_out(show, [&](const records::Show& shown) { return records::pack(request, shown); });
 }
 
-/// Returns records written and skipped, and the error of the first one skipped.
-std::tuple<std::uint64_t, std::uint64_t, std::string> convert(const Paths& inputs,
-                                                              const Paths& outputs,
-                                                              const std::string& format,
-                                                              const std::string& damaged,
-                                                              const Show& show) {
-  const records::ConvertRequest request{texts_of(inputs), texts_of(outputs),
-                                        reaction_named(damaged), kind_named(format)};
+/// Returns records written and skipped, and the error of the first one that this rank skipped.
+/// Collective if there are several ranks.
+std::tuple<std::uint64_t, std::uint64_t, std::string> convert(
+    const Paths& inputs, const Paths& outputs, const std::string& format,
+    const std::string& damaged, const Show& show, unsigned rank, unsigned ranks,
+    const nb::object& gather) {
+  const records::ConvertRequest request{texts_of(inputs),
+                                        texts_of(outputs),
+                                        reaction_named(damaged),
+                                        kind_named(format),
+                                        {rank, ranks, gather_of(gather)}};
   const auto done =
       carry_out(show, [&](const records::Show& shown) { return records::convert(request, shown); });
   return {done.records, done.skipped, done.first_skipped};
@@ -450,9 +460,9 @@ void add_records(nb::module_& module) {
              "temporary"_a, "threads"_a, "way"_a, "compress"_a, "damaged"_a, "show"_a, "rank"_a = 0,
              "ranks"_a = 1, "gather"_a.none() = nb::none());
   module.def("pack_records", pack, "directory"_a, "output"_a, "shuffled"_a, "seed"_a, "threads"_a,
-             "show"_a);
-  module.def("convert_records", convert, "inputs"_a, "outputs"_a, "format"_a, "damaged"_a,
-             "show"_a);
+             "show"_a, "rank"_a = 0, "ranks"_a = 1, "gather"_a.none() = nb::none());
+  module.def("convert_records", convert, "inputs"_a, "outputs"_a, "format"_a, "damaged"_a, "show"_a,
+             "rank"_a = 0, "ranks"_a = 1, "gather"_a.none() = nb::none());
   module.def("measure_device", measure_device, "path"_a, "length"_a);
   module.def("open_records", open_dataset, "path"_a, "verify"_a);
   module.def("scan_records", scan_dataset, "path"_a, "format"_a, "size"_a, "lengths"_a, "threads"_a,

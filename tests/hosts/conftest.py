@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,7 @@ HERE = Path(__file__).parent
 AGENT = str(HERE / "agent_clean.sh")
 HOSTS = 3
 TOOLS = ["ip", "nsenter", "unshare"]
+SLURM_TOOLS = ["slurmctld", "slurmd", "srun", "munged"]
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +33,21 @@ def hosts() -> Iterator[list[str]]:
 def four_hosts() -> Iterator[list[str]]:
     """The names of four more hosts."""
     yield from make_hosts("q", 4)
+
+
+@pytest.fixture(scope="module")
+def slurm(hosts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment in which srun finds the Slurm of two hosts."""
+    if missing := [tool for tool in SLURM_TOOLS if not shutil.which(tool)]:
+        pytest.skip(f"needs {', '.join(missing)} (Debian: slurmctld slurmd slurm-client munge)")
+    place = tmp_path_factory.mktemp("slurm")
+    made = run_command([HERE / "slurm.sh", "up", place, *hosts[:2]], stdout=subprocess.DEVNULL)
+    try:
+        if made.returncode != 0:
+            pytest.skip(made.stderr.strip())
+        yield {**os.environ, "SLURM_CONF": str(place / "slurm.conf")}
+    finally:
+        run_command([HERE / "slurm.sh", "down", place], status=0)
 
 
 def make_hosts(prefix: str, count: int) -> Iterator[list[str]]:

@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pario.see.tables import read
-from tests.hosts.conftest import HERE
 from tests.launch.conftest import PARIO, wait_for_end_of_processes
 from tests.mpi.conftest import MPIS, Mpi
-from tests.support.commands import run_command, run_job
+from tests.support.commands import run_job
 from tests.support.waiting import LateError
 
-TOOLS = ["slurmctld", "slurmd", "srun", "munged"]
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.mpi,
-    pytest.mark.skipif(
-        any(not shutil.which(tool) for tool in TOOLS),
-        reason=f"needs {', '.join(TOOLS)} (Debian: slurmctld slurmd slurm-client munge)",
-    ),
-]
+pytestmark = [pytest.mark.system, pytest.mark.mpi]
 RANKS = 4
-
-
-@pytest.fixture(scope="module")
-def slurm(hosts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment in which srun finds the Slurm of two hosts."""
-    place = tmp_path_factory.mktemp("slurm")
-    made = run_command([HERE / "slurm.sh", "up", place, *hosts[:2]], stdout=subprocess.DEVNULL)
-    try:
-        if made.returncode != 0:
-            pytest.skip(made.stderr.strip())
-        yield {**os.environ, "SLURM_CONF": str(place / "slurm.conf")}
-    finally:
-        run_command([HERE / "slurm.sh", "down", place], status=0)
 
 
 @pytest.mark.parametrize(

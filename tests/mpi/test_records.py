@@ -12,7 +12,6 @@ import sysconfig
 
 import pytest
 
-from pario.publishing import is_part
 from tests.mpi.conftest import MPIS, parameters
 from tests.support.commands import run_command, start_command
 from tests.support.waiting import wait_until
@@ -117,7 +116,8 @@ def test_an_interrupt_of_one_rank_ends_all_and_leaves_nothing(lines, tmp_path, r
     with start_command(start, env=environment, stderr=subprocess.PIPE) as running:
         wait_until(
             lambda: (
-                any(is_part(path.name) for path in tmp_path.iterdir()) or running.poll() is not None
+                any(".shuffle-" in path.name for path in tmp_path.iterdir())
+                or running.poll() is not None
             ),
             "the work",
         )

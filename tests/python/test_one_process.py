@@ -97,7 +97,16 @@ WRITERS = {
     "checkpoint prune": "checkpoint prune tree --keep 1",
 }
 #: Commands whose processes do separate jobs, or that look at the ranks themselves.
-SHARED = {"run", "records shuffle", "checkpoint merge"}
+SHARED = {
+    "run",
+    "checkpoint merge",
+    "records index",
+    "records pack",
+    "records convert",
+    "records split",
+    "records merge",
+    "records shuffle",
+}
 
 
 @pytest.fixture

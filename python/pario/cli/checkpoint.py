@@ -408,33 +408,27 @@ def _merge(arguments: argparse.Namespace) -> int:
     from pario import wording
     from pario.checkpoint.examine import merge
     from pario.cli.records_ranks import ranks_here
-    from pario.errors import ParioError
     from pario.progress import RateLine
 
-    ranks = ranks_here(os.environ, "checkpoint merge")
     line = RateLine(arguments.path)
-    threads = arguments.threads or (4 if ranks.size == 1 else 1)
+    with ranks_here(os.environ, "checkpoint merge") as ranks:
 
-    def show(done: int, whole: int) -> None:
-        if ranks.is_first:
-            line.show(done * ranks.size, whole * ranks.size)
+        def show(done: int, whole: int) -> None:
+            if ranks.is_first:
+                line.show(done * ranks.size, whole * ranks.size)
 
-    try:
-        path = merge(
-            ranks,
-            lambda: _found(arguments.path, arguments.step),
-            arguments.output,
-            threads=threads,
-            show=show,
-        )
-    except ParioError:
+        try:
+            path = merge(
+                ranks,
+                lambda: _found(arguments.path, arguments.step),
+                arguments.output,
+                threads=arguments.threads or (4 if ranks.size == 1 else 1),
+                show=show,
+            )
+        finally:
+            line.clear()
         if ranks.is_first:
-            raise
-        return 2
-    finally:
-        line.clear()
-    if ranks.is_first:
-        print(wording.printable(str(path)))
+            print(wording.printable(str(path)))
     return 0
 
 

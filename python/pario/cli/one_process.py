@@ -9,8 +9,12 @@ from typing import NoReturn
 from pario.errors import ParioError
 from pario.launchers import ALONE, Launch, launch_of
 
+#: Commands whose processes divide the work and write one result.
+RECORDS = frozenset(
+    f"records {action}" for action in ("index", "pack", "shuffle", "split", "merge", "convert")
+)
 #: Commands whose processes work together, or each on their own.
-SHARED = frozenset({"run", "records shuffle", "checkpoint merge"})
+SHARED = RECORDS | {"run", "checkpoint merge"}
 #: Commands that one process of each node runs.
 PER_NODE = frozenset({"stage in", "stage out"})
 _ONE = {"mpiexec": "mpiexec -n 1", "srun": "srun -n 1", "flux run": "flux run -n 1"}

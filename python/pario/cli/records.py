@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from pario.cli.numbers import positive, positive_size, size
+from pario.cli.one_process import RECORDS
 from pario.cli.paths import path_or_url_text, path_text, require_path
 
 FORMATS = (
@@ -43,25 +44,35 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the subcommand; the exit status is 130 if it was interrupted."""
     from pario._native import KeptObjects
 
-    paths = getattr(arguments, "paths", None) or [arguments.path]
-    for path in paths:
-        require_path(path, "a file or directory of records")
     try:
         with KeptObjects():
-            return _action_named(arguments.action)(arguments)
+            return _run_action(arguments)
     except KeyboardInterrupt:
         print("pario records: interrupted; nothing was left half done", file=sys.stderr)
         return 130
 
 
-def _action_named(name: str) -> Callable[[argparse.Namespace], int]:
-    if name == "shuffle":
-        from pario.cli.records_shuffle import shuffle
+def _run_action(arguments: argparse.Namespace) -> int:
+    """Runs the subcommand: those that write files by all ranks of a launcher, others alone."""
+    name = f"records {arguments.action}"
+    paths = getattr(arguments, "paths", None) or [arguments.path]
 
-        return shuffle
-    from pario.cli import records_look, records_make
+    def require_inputs() -> None:
+        for path in paths:
+            require_path(path, "a file or directory of records")
 
-    return (records_make.ACTIONS | records_look.ACTIONS)[name]
+    if name not in RECORDS:
+        require_inputs()
+        from pario.cli import records_look
+
+        return records_look.ACTIONS[arguments.action](arguments)
+    from pario.cli import records_make, records_shuffle
+    from pario.cli.records_ranks import ranks_here
+
+    actions = {**records_make.ACTIONS, "shuffle": records_shuffle.shuffle}
+    with ranks_here(os.environ, name) as ranks:
+        ranks.agree("the inputs", require_inputs)
+        return actions[arguments.action](arguments, ranks)
 
 
 def _action(

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from pario import wording
 from pario.cli.records_look import say_skipped
+from pario.cli.records_ranks import find_first_text, gather, require_shared
 from pario.errors import ParioError
 from pario.paths import is_url
-from pario.progress import show_progress
+from pario.progress import Show, show_progress
+from pario.ranks import Ranks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -100,10 +102,34 @@ def _index_groups(path: str, foreign: Foreign) -> None:
     )
 
 
-def _index(arguments: argparse.Namespace) -> int:
-    for path in arguments.paths:
-        _index_one(path, arguments, threads=arguments.threads, update=arguments.update)
+def _index(arguments: argparse.Namespace, ranks: Ranks) -> int:
+    """Each rank indexes some of the files."""
+    require_shared(ranks, arguments.paths, arguments.paths[0] + ".pidx")
+
+    def work() -> None:
+        for path in arguments.paths[ranks.rank :: ranks.size]:
+            _index_one(path, arguments, threads=arguments.threads, update=arguments.update)
+
+    ranks.agree("pario records index", work)
     return 0
+
+
+@contextmanager
+def show_together(output: str, ranks: Ranks) -> Iterator[Show]:
+    """Shows the progress of the first rank as that of all."""
+    with show_progress(output) as line:
+
+        def show(done: int, whole: int) -> None:
+            if ranks.is_first:
+                line(done * ranks.size, whole * ranks.size)
+
+        yield show
+
+
+def require_local(output: str, ranks: Ranks) -> None:
+    """Raises ParioError if several ranks are to write an object of a store."""
+    if ranks.size > 1 and is_url(output):
+        raise ParioError(f"{output}: several ranks write to a shared file system only")
 
 
 @contextmanager
@@ -124,11 +150,13 @@ def local_outputs(outputs: Sequence[bytes], directory: str = "") -> Iterator[lis
                     objects.upload(os.fsdecode(name + ending), os.fsdecode(url + ending))
 
 
-def _pack(arguments: argparse.Namespace) -> int:
+def _pack(arguments: argparse.Namespace, ranks: Ranks) -> int:
     from pario._native import pack_records
 
+    require_local(arguments.output, ranks)
+    require_shared(ranks, [arguments.path], arguments.output)
     outputs = [os.fsencode(arguments.output)]
-    with show_progress(arguments.output) as show, local_outputs(outputs) as (output,):
+    with show_together(arguments.output, ranks) as show, local_outputs(outputs) as (output,):
         records = pack_records(
             os.fsencode(arguments.path),
             output,
@@ -136,7 +164,12 @@ def _pack(arguments: argparse.Namespace) -> int:
             arguments.seed,
             arguments.threads,
             show,
+            ranks.rank,
+            ranks.size,
+            gather(ranks),
         )
+        if not ranks.is_first:
+            return 0
         size = Path(os.fsdecode(output)).stat().st_size
     print(
         f"{wording.printable(arguments.output)}: {wording.count(records)} files,"
@@ -194,15 +227,21 @@ def raise_file_limit(files: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-def _convert_into(paths: Sequence[str], outputs: list[bytes], kind: str, errors: str) -> int:
+def _convert_into(
+    paths: Sequence[str], outputs: list[bytes], kind: str, errors: str, ranks: Ranks
+) -> int:
     from pario._native import convert_records
 
     name = os.fsdecode(outputs[0])
-    raise_file_limit(len(outputs))
-    with show_progress(name) as show, local_outputs(outputs) as files:
+    raise_file_limit(2 * len(outputs))
+    with show_together(name, ranks) as show, local_outputs(outputs) as files:
+        inputs = [os.fsencode(path) for path in paths]
         records, skipped, first = convert_records(
-            [os.fsencode(path) for path in paths], files, kind, errors, show
+            inputs, files, kind, errors, show, ranks.rank, ranks.size, gather(ranks)
         )
+    first = find_first_text(ranks, first)
+    if not ranks.is_first:
+        return 0
     more = f" and {len(outputs) - 1} more files" if len(outputs) > 1 else ""
     print(
         f"{wording.printable(name)}{more}: {wording.count(records)} records ({kind})",
@@ -210,6 +249,18 @@ def _convert_into(paths: Sequence[str], outputs: list[bytes], kind: str, errors:
     )
     say_skipped(name, skipped, first)
     return 0
+
+
+def _prepare(arguments: argparse.Namespace, paths: Sequence[str], ranks: Ranks) -> list[str]:
+    """Makes missing indexes of files, on the first rank; returns the formats of the files.
+    Collective."""
+    require_local(arguments.output, ranks)
+    require_shared(ranks, paths, arguments.output)
+    return ranks.together(
+        "the indexes of the inputs",
+        lambda: _index_files(paths, arguments.errors) if ranks.is_first else [],
+        lambda found: found[0],
+    )
 
 
 def _index_files(paths: Sequence[str], errors: str) -> list[str]:
@@ -233,45 +284,48 @@ def _format_of_index(path: str) -> str:
         return open_records(os.fsencode(path), False).format
 
 
-def _split(arguments: argparse.Namespace) -> int:
-    (kind,) = _index_files([arguments.path], arguments.errors)
-    return _convert_into(
-        [arguments.path],
-        shard_names(arguments.output, arguments.shards),
-        _writable(kind),
-        arguments.errors,
-    )
+def _split(arguments: argparse.Namespace, ranks: Ranks) -> int:
+    (kind,) = _prepare(arguments, [arguments.path], ranks)
+    outputs = shard_names(arguments.output, arguments.shards)
+    return _convert_into([arguments.path], outputs, _writable(kind), arguments.errors, ranks)
 
 
-def _merge(arguments: argparse.Namespace) -> int:
-    kinds = set(_index_files(arguments.paths, arguments.errors))
+def _merge(arguments: argparse.Namespace, ranks: Ranks) -> int:
+    kinds = set(_prepare(arguments, arguments.paths, ranks))
     if len(kinds) > 1:
         raise ParioError(
             f"the files are of several formats: {', '.join(sorted(kinds))}; pario records convert"
             " writes them in one"
         )
-    return _convert_into(
-        arguments.paths, [os.fsencode(arguments.output)], _writable(kinds.pop()), arguments.errors
-    )
+    outputs = [os.fsencode(arguments.output)]
+    kind = _writable(kinds.pop())
+    return _convert_into(arguments.paths, outputs, kind, arguments.errors, ranks)
 
 
 def _writable(kind: str) -> str:
     return "prec" if kind == "directory" else kind
 
 
-def _convert(arguments: argparse.Namespace) -> int:
+def _convert(arguments: argparse.Namespace, ranks: Ranks) -> int:
     from pario.records.foreign import foreign_format
 
     own = [path for path in arguments.paths if not foreign_format(path)]
     if arguments.column and own:
         raise ParioError(f"{own[0]}: --column is for Parquet")
-    _index_files(own, arguments.errors)
+    _prepare(arguments, own, ranks)
     with ExitStack() as temporary:
-        paths = [
-            path if path in own else temporary.enter_context(_as_raw(path, arguments))
-            for path in arguments.paths
-        ]
-        return _convert_into(paths, [os.fsencode(arguments.output)], arguments.to, arguments.errors)
+
+        def find_paths() -> list[str]:
+            if not ranks.is_first:
+                return []
+            return [
+                path if path in own else temporary.enter_context(_as_raw(path, arguments))
+                for path in arguments.paths
+            ]
+
+        paths = ranks.together("the inputs", find_paths, lambda found: found[0])
+        outputs = [os.fsencode(arguments.output)]
+        return _convert_into(paths, outputs, arguments.to, arguments.errors, ranks)
 
 
 @contextmanager
@@ -314,7 +368,7 @@ def _as_raw(path: str, arguments: argparse.Namespace) -> Iterator[str]:
             Path(raw.name + ".pidx").unlink(missing_ok=True)
 
 
-ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {
+ACTIONS: dict[str, Callable[[argparse.Namespace, Ranks], int]] = {
     "index": _index,
     "pack": _pack,
     "split": _split,

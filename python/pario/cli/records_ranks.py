@@ -1,25 +1,60 @@
-"""The ranks of an MPI program that shuffle together. mpi4py is imported for several ranks only."""
+"""The processes of a launcher that carry out one command of ``pario records`` together. mpi4py and
+PyTorch are imported for several processes only."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
 
+from pario import wording
 from pario.cli.one_process import refuse, run_once
-from pario.launchers import Launch, launch_of
+from pario.errors import ParioError
+from pario.launchers import TORCHRUN, Launch, launch_of
+from pario.paths import is_url
+from pario.publishing import new_file
 from pario.ranks import OneRank, Ranks
 
+#: Seconds in which ranks that have ended their work wait for each other.
+_LAST = 10
 
-def ranks_here(environment: Mapping[str, str], command: str) -> Ranks:
-    """The ranks that an MPI launcher started with this one. Their patience is infinite, because the
+
+@contextmanager
+def ranks_here(environment: Mapping[str, str], command: str) -> Iterator[Ranks]:
+    """The ranks that a launcher started with this one. Their patience is infinite, because the
     first rank makes indexes while the others wait.
 
-    Refuses if the processes are no ranks of one MPI program: ParioError on the first of them,
-    SystemExit on the others, so that the user reads one line.
+    An error of the body is raised on the first rank; others end with status 2, so that the user
+    reads one line. The same holds if the processes cannot exchange messages.
     """
     launch = launch_of(environment)
     if launch.seat.size == 1:
-        return OneRank()
+        yield OneRank()
+        return
+    with (
+        _torch_ranks(launch, command)
+        if launch.launcher == TORCHRUN
+        else _mpi_ranks(launch, command) as ranks
+    ):
+        ranks.patience, ranks.error = math.inf, ParioError
+        try:
+            yield ranks
+        except (ParioError, OSError):
+            if ranks.is_first or ranks.first_is_lost:
+                raise
+            raise SystemExit(2) from None
+        except KeyboardInterrupt:
+            with suppress(ParioError, OSError):
+                ranks.leave("an interrupt")
+            raise
+
+
+@contextmanager
+def _mpi_ranks(launch: Launch, command: str) -> Iterator[Ranks]:
+    """The ranks of an MPI program."""
     if not launch.mpi:
         refuse(
             launch,
@@ -46,7 +81,31 @@ def ranks_here(environment: Mapping[str, str], command: str) -> Ranks:
         )
     from pario.mpi_ranks import MpiRanks
 
-    return MpiRanks(world, math.inf)
+    yield MpiRanks(world)
+
+
+@contextmanager
+def _torch_ranks(launch: Launch, command: str) -> Iterator[Ranks]:
+    """The ranks of torchrun."""
+    try:
+        from torch import distributed
+
+        distributed.init_process_group("gloo")
+    except (ImportError, RuntimeError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        refuse(
+            launch,
+            f"several processes of {TORCHRUN} need PyTorch and the variables of {TORCHRUN}:"
+            f" {reason}; or {run_once(launch, command)}",
+        )
+    from pario.checkpoint.torch_ranks import TorchRanks
+
+    try:
+        yield TorchRanks(distributed.group.WORLD)
+    finally:
+        with suppress(RuntimeError):  # the first rank may keep the store: it ends last
+            distributed.monitored_barrier(timeout=timedelta(seconds=_LAST))
+        distributed.destroy_process_group()
 
 
 def _remedy(launch: Launch, command: str) -> str:
@@ -55,18 +114,72 @@ def _remedy(launch: Launch, command: str) -> str:
     return f"srun --mpi=pmix (or pmi2) makes ranks of them, or {run_once(launch, command)}"
 
 
-def on_node(ranks: Ranks) -> int:
-    """The number of ranks on this rank's node. Collective."""
-    if ranks.comm is None:
-        return 1
-    from mpi4py import MPI
-
-    node = ranks.comm.Split_type(MPI.COMM_TYPE_SHARED)
-    count: int = node.size
-    node.Free()
-    return count
-
-
 def gather(ranks: Ranks) -> Callable[[bytes], list[bytes]]:
-    """Returns a collective call that sends the bytes of each rank to all ranks."""
-    return (lambda mine: [mine]) if ranks.comm is None else ranks.comm.allgather
+    """Returns a collective call that sends the bytes of each rank to all ranks. That of MPI is not
+    interrupted."""
+    if ranks.comm is not None:
+        return ranks.comm.allgather  # type: ignore[no-any-return]
+    return lambda mine: ranks.together("the exchange", lambda: mine, lambda found: found)
+
+
+def find_first_text(ranks: Ranks, text: str) -> str:
+    """The first text of any rank that is not empty. Collective."""
+    return ranks.together(
+        "the first text", lambda: text, lambda found: next(filter(None, found), "")
+    )
+
+
+def require_shared(ranks: Ranks, inputs: Sequence[str], output: str) -> None:
+    """Raises ParioError if the ranks see different inputs, or different directories of the output.
+    Collective."""
+    if ranks.size == 1:
+        return
+    with ExitStack() as probes:
+
+        def look() -> tuple[str, list[tuple[int, int] | None]]:
+            part = ""
+            if ranks.is_first:
+                with suppress(OSError):  # the work reports it, or writes elsewhere
+                    part = str(probes.enter_context(new_file(Path(output).absolute()))[0])
+            return part, [_state_of(path) for path in inputs]
+
+        def compare(found: list[tuple[str, list[tuple[int, int] | None]]]) -> str:
+            for number, path in enumerate(inputs):
+                others = [
+                    rank
+                    for rank, (_, states) in enumerate(found)
+                    if states[number] != found[0][1][number]
+                ]
+                if others:
+                    raise ParioError(
+                        f"{wording.printable(path)}: rank {wording.ranks(others)} does not see the"
+                        f" file of rank 0; {_SHARED}"
+                    )
+            return found[0][0]
+
+        part = ranks.together("the first look at the files", look, compare)
+
+        def judge(found: list[bool]) -> None:
+            if others := [rank for rank, sees in enumerate(found) if not sees]:
+                raise ParioError(
+                    f"{wording.printable(str(Path(output).absolute().parent))}: rank"
+                    f" {wording.ranks(others)} does not see the directory of rank 0; {_SHARED}"
+                )
+
+        ranks.together(
+            "the first look at the output", lambda: not part or os.path.lexists(part), judge
+        )
+
+
+_SHARED = "several ranks need a file system that all of them share"
+
+
+def _state_of(path: str) -> tuple[int, int] | None:
+    """Size and time of modification of a file; None if it cannot be seen, or is an object."""
+    if is_url(path):
+        return None
+    try:
+        facts = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    return facts.st_size, facts.st_mtime_ns

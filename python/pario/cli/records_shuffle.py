@@ -16,45 +16,37 @@ from pario.cli.records_make import (
     index_missing,
     local_outputs,
     raise_file_limit,
+    require_local,
     shard_names,
+    show_together,
 )
-from pario.cli.records_ranks import gather, on_node, ranks_here
+from pario.cli.records_ranks import find_first_text, gather, require_shared
 from pario.errors import ParioError
 from pario.progress import show_progress
 from pario.ranks import Ranks
 
 
-def shuffle(arguments: argparse.Namespace) -> int:
+def shuffle(arguments: argparse.Namespace, ranks: Ranks) -> int:
     """Shuffles; the first rank prints the result."""
-    ranks = ranks_here(os.environ, "records shuffle")
-    try:
-        return _shuffle(arguments, ranks)
-    except ParioError:
-        if ranks.is_first:
-            raise
-        return 2
-
-
-def _shuffle(arguments: argparse.Namespace, ranks: Ranks) -> int:
     from pario._native import explain_shuffle, shuffle_records
 
-    share = on_node(ranks)
-    asked = ranks.agree("pario records shuffle", lambda: _request(arguments, ranks, share))
+    require_shared(ranks, arguments.paths, arguments.output)
+    if arguments.tmp:
+        require_shared(ranks, [], str(Path(arguments.tmp, Path(arguments.output).name)))
+    asked = ranks.agree("pario records shuffle", lambda: _request(arguments, ranks))
     if arguments.explain:
         if ranks.is_first:
             print(explain_shuffle(*asked, ranks.size), end="")
         return 0
-    with show_progress(arguments.output) as line:
-
-        def show(done: int, whole: int) -> None:
-            if ranks.is_first:
-                line(done * ranks.size, whole * ranks.size)
-
-        with local_outputs(asked[2], arguments.tmp or "") as outputs:
-            local = (asked[0], asked[1], outputs, *asked[3:])
-            records, size, _, skipped, first = shuffle_records(
-                *local, arguments.errors, show, ranks.rank, ranks.size, gather(ranks)
-            )
+    with (
+        show_together(arguments.output, ranks) as show,
+        local_outputs(asked[2], arguments.tmp or "") as outputs,
+    ):
+        local = (asked[0], asked[1], outputs, *asked[3:])
+        records, size, _, skipped, first = shuffle_records(
+            *local, arguments.errors, show, ranks.rank, ranks.size, gather(ranks)
+        )
+    first = find_first_text(ranks, first)
     if ranks.is_first:
         print(
             f"{wording.printable(arguments.output)}: {wording.count(records)} records,"
@@ -71,15 +63,11 @@ def _temporary_beside(output: str) -> str:
 
 
 def _request(
-    arguments: argparse.Namespace, ranks: Ranks, share: int
+    arguments: argparse.Namespace, ranks: Ranks
 ) -> tuple[list[bytes], str, list[bytes], int, int, bytes, int, str, bool]:
-    """The arguments of the native shuffle. The first rank makes missing indexes. ``share``: ranks
-    that share this memory."""
+    """The arguments of the native shuffle. The first rank makes missing indexes."""
     with show_progress(arguments.output):
-        if ranks.size > 1 and objects.is_url(arguments.output):
-            raise ParioError(
-                f"{arguments.output}: several ranks write to a shared file system only"
-            )
+        require_local(arguments.output, ranks)
         kinds = {format_of(path, arguments.format) for path in arguments.paths}
         if len(kinds) > 1:
             raise ParioError(f"the inputs are of several formats: {', '.join(sorted(kinds))}")
@@ -96,7 +84,7 @@ def _request(
             kind,
             shard_names(arguments.output, shards),
             arguments.seed,
-            arguments.memory or default_memory() // share,
+            arguments.memory or default_memory() // ranks.on_node,
             os.fsencode(arguments.tmp or _temporary_beside(arguments.output)),
             arguments.threads,
             arguments.way,

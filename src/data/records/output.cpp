@@ -47,6 +47,19 @@ base::Result<std::unique_ptr<Output>> Output::make(const std::vector<std::string
   return output;
 }
 
+base::Result<std::unique_ptr<Output>> Output::make_together(const Ranks& ranks,
+                                                            const std::vector<std::string>& names,
+                                                            std::uint64_t expected, Caching caching,
+                                                            std::uint64_t number) {
+  if (ranks.alone()) return make(names, expected, caching);
+  base::Result<std::unique_ptr<Output>> output = std::unique_ptr<Output>();
+  for (const bool creates : {true, false}) {
+    if (ranks.first() == creates) output = make_shared(names, expected, caching, creates, number);
+    if (base::Status status = ranks.together(output.status()); !status) return status.error();
+  }
+  return output;
+}
+
 base::Result<std::unique_ptr<Output>> Output::make_shared(const std::vector<std::string>& names,
                                                           std::uint64_t expected, Caching caching,
                                                           bool first, std::uint64_t number) {

@@ -14,6 +14,7 @@
 #include "core/base/base.hpp"
 #include "core/file/publication.hpp"
 #include "data/records/disk.hpp"
+#include "data/records/ranks.hpp"
 #include "data/records/team.hpp"
 
 namespace pario::records {
@@ -25,12 +26,12 @@ class Output {
   /// Reserves `expected` bytes for a single file.
   static base::Result<std::unique_ptr<Output>> make(const std::vector<std::string>& names,
                                                     std::uint64_t expected, Caching caching);
-  /// An output that several ranks write. The first rank creates it before the others open it, and
-  /// alone completes it after all have called flush(). `number`: of the shuffle, equal on all
-  /// ranks.
-  static base::Result<std::unique_ptr<Output>> make_shared(const std::vector<std::string>& names,
-                                                           std::uint64_t expected, Caching caching,
-                                                           bool first, std::uint64_t number);
+  /// An output that all ranks write. The first rank alone completes it, after all have called
+  /// flush(). `number`: of the work, equal on all ranks. Collective.
+  static base::Result<std::unique_ptr<Output>> make_together(const Ranks& ranks,
+                                                             const std::vector<std::string>& names,
+                                                             std::uint64_t expected,
+                                                             Caching caching, std::uint64_t number);
 
   std::uint32_t shards() const { return static_cast<std::uint32_t>(shards_.size()); }
   /// Sets the offset of a shard in the whole output; that of the first is 0. begin_of() waits for
@@ -73,6 +74,10 @@ class Output {
   };
 
   Output() = default;
+  /// Opens a shared output, which the first rank creates before the others open it.
+  static base::Result<std::unique_ptr<Output>> make_shared(const std::vector<std::string>& names,
+                                                           std::uint64_t expected, Caching caching,
+                                                           bool first, std::uint64_t number);
   base::Status add(const std::string& name, Caching caching);
   base::Status add_shared(const std::string& name, Caching caching, bool first,
                           std::uint64_t number);

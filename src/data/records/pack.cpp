@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <numeric>
 
+#include "core/file/publication.hpp"
 #include "data/records/dataset.hpp"
 #include "data/records/output.hpp"
 #include "data/records/packed.hpp"
@@ -27,21 +28,81 @@ class Packer {
         meter_(show) {
     if (request.shuffle) shuffle();
     for (std::size_t i = 0; i < files_.size(); ++i) offsets_[i + 1] = offsets_[i] + files_[i].size;
-    meter_.expect(offsets_.back());
+    meter_.expect(offsets_.back() / request.ranks.count);
   }
 
+  /// Packs. Each step has the same outcome on all ranks.
   base::Result<std::uint64_t> run() {
-    const Caching caching = offsets_.back() >= kDirectFrom ? Caching::direct : Caching::page_cache;
-    auto output = Output::make({request_.output}, offsets_.back(), caching);
-    if (!output.ok()) return output.error();
-    output_ = std::move(*output);
-    base::Status status =
-        run_team(std::max(1U, request_.threads), meter_, [&](unsigned) { return work(); });
-    if (status) status = finish();
-    return status ? base::Result<std::uint64_t>(files_.size()) : status.error();
+    using Step = base::Status (Packer::*)();
+    for (const Step step :
+         {&Packer::begin, &Packer::pack_own, &Packer::share_sums, &Packer::finish})
+      if (base::Status status = request_.ranks.together((this->*step)()); !status)
+        return status.error();
+    return files_.size();
   }
 
  private:
+  /// Makes the output. EINVAL: the ranks see different files.
+  base::Status begin() {
+    const Ranks& ranks = request_.ranks;
+    const auto numbers = ranks.exchange({}, {file::random_part_number(), digest()});
+    if (!numbers.ok()) return numbers.error();
+    for (unsigned rank = 0; rank < ranks.count; ++rank)
+      if ((*numbers)[rank][1] != numbers->front()[1])
+        return base::Error{.number = EINVAL,
+                           .operation = "pack",
+                           .path = request_.directory,
+                           .rank = static_cast<int>(rank),
+                           .detail = "this rank sees other files than rank 0"};
+    const Caching caching = offsets_.back() >= kDirectFrom ? Caching::direct : Caching::page_cache;
+    auto output = Output::make_together(ranks, {request_.output}, offsets_.back(), caching,
+                                        numbers->front()[0]);
+    if (!output.ok()) return output.error();
+    output_ = std::move(*output);
+    own_ = {share_of(ranks.rank), share_of(ranks.rank + 1)};
+    next_ = own_.begin;
+    return {};
+  }
+
+  /// A number of the names, sizes and times of all files.
+  std::uint64_t digest() const {
+    std::uint64_t sum = 0;
+    for (const TreeFile& file : files_) {
+      const std::uint64_t facts[] = {file.size, static_cast<std::uint64_t>(file.modified)};
+      sum = base::xxh64(file.name.data(), file.name.size(), sum);
+      sum = base::xxh64(facts, sizeof facts, sum);
+    }
+    return sum;
+  }
+
+  /// The first file that a rank packs: all ranks pack about the same number of bytes.
+  std::uint64_t share_of(unsigned rank) const {
+    if (rank == request_.ranks.count) return files_.size();
+    const auto at = static_cast<std::uint64_t>(static_cast<unsigned __int128>(offsets_.back()) *
+                                               rank / request_.ranks.count);
+    return rank == 0 ? 0
+                     : static_cast<std::uint64_t>(std::ranges::lower_bound(offsets_, at) -
+                                                  offsets_.begin());
+  }
+
+  base::Status pack_own() {
+    base::Status status =
+        run_team(std::max(1U, request_.threads), meter_, [&](unsigned) { return work(); });
+    return status && !request_.ranks.alone() ? output_->flush() : status;
+  }
+
+  /// Sends the checksums of the records to all ranks.
+  base::Status share_sums() {
+    const std::vector<std::uint64_t> mine(sums_.begin() + static_cast<std::ptrdiff_t>(own_.begin),
+                                          sums_.begin() + static_cast<std::ptrdiff_t>(own_.end));
+    const auto all = request_.ranks.exchange({}, mine);
+    if (!all.ok()) return all.error();
+    auto out = sums_.begin();
+    for (const auto& each : *all)
+      for (const std::uint64_t sum : each) *out++ = static_cast<std::uint32_t>(sum);
+    return {};
+  }
+
   /// The order of a shuffled file of these records.
   void shuffle() {
     const ShuffleKeys keys(request_.seed);
@@ -72,7 +133,7 @@ class Packer {
   base::Extent take() {
     const std::scoped_lock lock(mutex_);
     const std::uint64_t begin = next_;
-    while (next_ < files_.size() &&
+    while (next_ < own_.end &&
            (next_ == begin || offsets_[next_ + 1] - offsets_[begin] <= kAtATime))
       ++next_;
     return {begin, next_};
@@ -101,8 +162,9 @@ class Packer {
     return {};
   }
 
-  /// Writes the index after the records, and publishes the file.
+  /// Writes the index after the records, and publishes the file, on the first rank.
   base::Status finish() {
+    if (!request_.ranks.first()) return {};
     IndexBuilder builder;
     for (std::size_t i = 0; i < files_.size(); ++i) {
       builder.begin(offsets_[i]);
@@ -126,6 +188,7 @@ class Packer {
   Meter meter_;
   std::unique_ptr<Output> output_;
   std::mutex mutex_;
+  base::Extent own_;  ///< the files that this rank packs
   std::uint64_t next_ = 0;
 };
 
@@ -133,8 +196,8 @@ class Packer {
 
 base::Result<std::uint64_t> pack(const PackRequest& request, const Show& show) {
   base::Result<std::vector<TreeFile>> files = files_of(request.directory);
-  return files.ok() ? Packer(request, std::move(*files), show).run()
-                    : base::Result<std::uint64_t>(files.error());
+  if (base::Status status = request.ranks.together(files.status()); !status) return status.error();
+  return Packer(request, std::move(*files), show).run();
 }
 
 }  // namespace pario::records

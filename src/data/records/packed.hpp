@@ -8,6 +8,7 @@
 
 #include "core/base/base.hpp"
 #include "data/records/index.hpp"
+#include "data/records/ranks.hpp"
 #include "data/records/team.hpp"
 
 namespace pario::records {
@@ -25,9 +26,11 @@ struct PackRequest {
   bool shuffle = false;
   std::uint64_t seed = 0;
   unsigned threads = 4;
+  Ranks ranks = {};  ///< several: all call pack() with the same request, and see both paths
 };
 /// Packs each regular file beneath `directory` as a record, in the order of their names or
-/// shuffled. Publishes the output when it is complete. Returns the number of records.
+/// shuffled. Publishes the output when it is complete. Returns the number of records. Several ranks
+/// write the bytes of one; all return an Error of one.
 base::Result<std::uint64_t> pack(const PackRequest& request, const Show& show = {});
 
 }  // namespace pario::records

@@ -39,7 +39,6 @@ class Shuffler {
 
  private:
   base::Status begin();
-  base::Status make_output();
   base::Status make_heap();
   base::Status fill();
   base::Status share();
@@ -105,19 +104,13 @@ base::Status Shuffler::begin() {
   const auto numbers = request_.ranks.exchange({}, {file::random_part_number()});
   if (!numbers.ok()) return numbers.error();
   number_ = numbers->front()[0];
-  if (!request_.ranks.first()) return {};
-  file::remove_stale_parts(request_.temporary, [&](std::string_view name) {
-    return is_own_heap(name, base_name_of(request_.outputs[0]));
-  });
-  return make_output();
-}
-
-base::Status Shuffler::make_output() {
-  const Caching caching = plan_.direct ? Caching::direct : Caching::page_cache;
-  const Ranks& ranks = request_.ranks;
-  auto output = ranks.alone() ? Output::make(request_.outputs, source_.size(), caching)
-                              : Output::make_shared(request_.outputs, source_.size(), caching,
-                                                    ranks.first(), number_);
+  if (request_.ranks.first())
+    file::remove_stale_parts(request_.temporary, [&](std::string_view name) {
+      return is_own_heap(name, base_name_of(request_.outputs[0]));
+    });
+  auto output =
+      Output::make_together(request_.ranks, request_.outputs, source_.size(),
+                            plan_.direct ? Caching::direct : Caching::page_cache, number_);
   if (!output.ok()) return output.error();
   output_ = std::move(*output);
   return {};
@@ -191,9 +184,7 @@ base::Result<std::vector<Bucket>> Shuffler::into_buckets(
 
 base::Status Shuffler::fill() {
   const Ranks& ranks = request_.ranks;
-  base::Status status = ranks.first() ? base::Status() : make_output();
-  if (status) status = make_heap();
-  if (!status) return status;
+  if (base::Status status = make_heap(); !status) return status;
   const std::uint64_t chunks = (source_.size() + plan_.chunk - 1) / plan_.chunk;
   next_ = chunks * ranks.rank / ranks.count;
   chunks_ = chunks * (ranks.rank + 1) / ranks.count;
