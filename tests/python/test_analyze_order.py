@@ -125,7 +125,7 @@ def order_of_all(steps: list[Step]) -> list[set[int]]:
 
 
 @pytest.mark.system
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(programs())
 def test_the_bytes_are_those_of_comparing_all_pairs(steps: list[Step]) -> None:
     before = order_of_all(steps)

@@ -112,7 +112,7 @@ def _add_random_events(job: Job, random: np.random.Generator, ranks: int, wall: 
 
 
 @pytest.mark.system
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(any_job())
 def test_any_job_is_analysed_within_its_bounds(job: Job) -> None:
     analysis = analyze(job)

@@ -452,7 +452,7 @@ FILES = st.dictionaries(
 
 
 @pytest.mark.system
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(files=FILES, shards=st.integers(1, 4))
 def test_any_tree_survives(
     files: dict[tuple[bytes, ...], tuple[int, int, int]],

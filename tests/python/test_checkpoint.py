@@ -69,7 +69,7 @@ def same(one: np.ndarray, other: np.ndarray) -> bool:
     st.dictionaries(st.sampled_from(("T", "flow/u", "flow/v", "names")), ARRAYS, min_size=1),
     st.data(),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 def test_saved_arrays_are_loaded_in_any_decomposition(tmp_path_factory, arrays, data):
     path = tmp_path_factory.mktemp("ckpt")
     saving, loading = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 5))

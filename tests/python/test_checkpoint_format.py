@@ -94,7 +94,7 @@ SHAPES = st.lists(st.integers(1, 7), min_size=1, max_size=3).map(tuple)
 
 
 @given(SHAPES, st.integers(1, 60), st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_sums_of_chunks_add_up_from_any_parts(shape, chunk_bytes, data):
     array = np.random.default_rng(1).integers(0, 99, shape).astype("u4")
     within = data.draw(st.sampled_from(data.draw(tilings(shape))))
@@ -113,7 +113,7 @@ def test_sums_of_chunks_add_up_from_any_parts(shape, chunk_bytes, data):
 
 
 @given(SHAPES, st.integers(1, 60), st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_chunks_that_were_not_read_as_a_whole_are_unverified(shape, chunk_bytes, data):
     grid = grid_of(whole(shape), 4, chunk_bytes)
     boxes = data.draw(st.lists(tilings(shape).flatmap(st.sampled_from), max_size=4))

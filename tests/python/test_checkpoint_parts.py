@@ -71,7 +71,7 @@ def merge_on_ranks(path: Path, output: Path | None = None, ranks: int = 2) -> li
     st.sampled_from(FORMS),
     st.data(),
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 def test_saved_arrays_are_loaded_shown_and_merged(tmp_path_factory, arrays, files, data):
     path = tmp_path_factory.mktemp("ckpt")
     saving, loading = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 4))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pario.checkpoint.writer
@@ -491,7 +491,6 @@ def test_the_stage_takes_so_many_bytes_of_all_parts(tmp_path):
 
 @pytest.mark.system
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 2)), min_size=1), st.integers(41, 50))
-@settings(deadline=None)
 def test_each_byte_of_a_file_is_drained_once(pieces, size):
     """Ranges between sorted offsets, each owned by one of three ranks on three nodes or by none."""
     places = sorted({place for place, _ in pieces})

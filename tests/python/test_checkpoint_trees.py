@@ -261,7 +261,7 @@ def writer(tmp_path_factory):
 
 
 @pytest.mark.system
-@settings(max_examples=100, deadline=None, database=None)
+@settings(max_examples=100, database=None)
 @given(state=STATES)
 def test_any_state_is_rebuilt_from_its_description(state):
     held = {}
@@ -276,14 +276,14 @@ def test_any_state_is_rebuilt_from_its_description(state):
     assert equal(rebuild(tree, lambda about: held[about["array"]]), state)
 
 
-@settings(max_examples=10, deadline=None, database=None)
+@settings(max_examples=10, database=None)
 @given(state=STATES)
 def test_any_state_is_restored(writer, state):
     check(writer, state)
 
 
 @pytest.mark.exhaustive
-@settings(max_examples=2000, deadline=None, database=None)
+@settings(max_examples=2000, database=None)
 @given(state=STATES)
 def test_any_of_many_states_is_restored(writer, state):
     check(writer, state)

@@ -126,27 +126,21 @@ def damage_log(places: list[tuple[int, bytes]]) -> bytes:
 
 
 @pytest.mark.system
-@settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(places=damages)
 def test_random_damage_never_breaks_the_reader(directory, places):
     read_bytes(directory, damage_log(places))
 
 
 @pytest.mark.system
-@settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(places=header_damages)
 def test_damaged_block_headers_never_break_the_reader(directory, places):
     read_bytes(directory, damage_log(places))
 
 
 @pytest.mark.system
-@settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.permutations(range(2, len(HEADERS))))
 def test_blocks_are_found_in_any_order(directory, order):
     ends = [*HEADERS[1:], len(LOG)]
