@@ -10,8 +10,7 @@
 # make changelog RELEASE=0.2.0   join the fragments of changelog.d into CHANGELOG.md
 # make manuals   manual page and completions of bash, zsh, fish in build/share
 # make wheel     wheels in dist/ for glibc 2.28, x86-64 and aarch64, by Zig from PyPI; checks them
-# make conformance   write docs/conformance.md from the results of make test-all;
-#                RESULTS="FILE..." joins parts of a run, the oldest first
+# make conformance   keep the results of make test-all in docs/results, write docs/conformance.md
 # make flaky     run tests COUNT=20 times each beside a load, to find those that fail sometimes.
 #                TESTS='tests/mpi -m "not exhaustive"' selects tests, RESTART=1 begins anew
 # make fuzz      run each fuzzer for SECONDS_EACH=60; new inputs stay in build/fuzz/corpus
@@ -26,7 +25,6 @@ JOBS ?= $(shell nproc)
 TEST_JOBS := $(shell expr 2 \* $(JOBS))
 COUNT ?= 20
 SECONDS_EACH ?= 60
-RESULTS ?= build/test-all/results.jsonl
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 # Without bytecode each worker of pytest compiles all tests again, and each `pario` all modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -73,8 +71,7 @@ test-all: $(VENV)/setup-all.stamp build
 	$(PYTHON) -m tools.test_all --jobs $(JOBS) $(if $(RESTART),--restart) $(STEPS)
 
 conformance:
-	$(PYTHON) -m tools.write_conformance $(RESULTS) > build/conformance.md
-	mv build/conformance.md docs/conformance.md
+	$(PYTHON) -m tools.write_conformance --add build/test-all/results.jsonl
 
 flaky: $(VENV)/setup-all.stamp build
 	$(PYTHON) -m tools.find_flaky --count $(COUNT) $(if $(RESTART),--restart) -- $(TESTS)

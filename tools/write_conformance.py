@@ -1,14 +1,16 @@
-"""Writes the page docs/conformance.md from the result files of `make test-all`.
+"""Writes docs/conformance.md from the result files of `make test-all` in docs/results.
 
-usage: python -m tools.write_conformance RESULTS... > docs/conformance.md
+usage: python -m tools.write_conformance [--add RESULTS]
 
-Several files are parts of one complete run, such as steps on different days; a test of a later
-file replaces the same test of an earlier one, and the page names the commit of each part.
+Several files are parts of one complete run, such as steps on different days: a test of a later
+file replaces the same test of an earlier one, and the page names the commit of each part. Remove
+a part that later ones replace.
 """
 
 from __future__ import annotations
 
 import argparse
+import lzma
 import re
 import sys
 import textwrap
@@ -263,17 +265,35 @@ def _format_row(*cells: object) -> str:
     return f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def add_part(results: Path, folder: Path) -> Path:
+    """Compresses a result file into the folder of parts, under its date and commit."""
+    part = read_results(results)
+    name = f"{part.header['date'][:10]}-{part.header['commit'][:8]}.jsonl.xz"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(lzma.compress(results.read_bytes()))
+    return folder / name
+
+
+def read_parts(folder: Path) -> list[Results]:
+    """The result files of a folder, the oldest first."""
+    parts = [read_results(path) for path in sorted(folder.glob("*.jsonl.xz"))]
+    if not parts:
+        raise ResultsError(f"{folder}: no result file (*.jsonl.xz); make test-all makes one")
+    return sorted(parts, key=lambda part: str(part.header["date"]))
+
+
+def main(arguments: Sequence[str] | None = None, docs: Path = ROOT / "docs") -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.write_conformance")
-    parser.add_argument(
-        "results", type=Path, nargs="+", metavar="RESULTS", help="result files of make test-all"
-    )
+    parser.add_argument("--add", type=Path, metavar="RESULTS", help="keep a new result file first")
     options = parser.parse_args(arguments)
     try:
-        print(write_page([read_results(path) for path in options.results]), end="")
+        if options.add:
+            print(add_part(options.add, docs / "results"))
+        page = write_page(read_parts(docs / "results"))
     except (ResultsError, OSError) as error:
         print(f"write_conformance: {error}", file=sys.stderr)
         return 1
+    (docs / "conformance.md").write_text(page, encoding="utf-8")
     return 0
 
 

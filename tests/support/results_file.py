@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import lzma
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -90,15 +91,27 @@ def format_counts(counts: Counter[str]) -> str:
 
 
 def read_results(path: Path) -> Results:
-    """Reads a result file; a torn last line is ignored. Raises ResultsError and OSError."""
+    """Reads a result file, compressed if its name ends with `.xz`; a torn last line is ignored.
+
+    Raises ResultsError and OSError.
+    """
     results = Results()
-    rows = iterate_rows(path.read_bytes(), str(path))
+    rows = iterate_rows(_read_bytes(path), str(path))
     results.header = next(rows, {})
     if results.header.get("format") != FORMAT:
         raise ResultsError(f"{path}: no header of format {FORMAT} in the first line")
     for row in rows:
         results.add(row)
     return results
+
+
+def _read_bytes(path: Path) -> bytes:
+    if path.suffix != ".xz":
+        return path.read_bytes()
+    try:
+        return lzma.decompress(path.read_bytes())
+    except lzma.LZMAError as error:
+        raise ResultsError(f"{path}: {error}") from error
 
 
 def iterate_rows(data: bytes, name: str, first: int = 1) -> Iterator[dict[str, Any]]:
