@@ -49,7 +49,7 @@ def run_arrays(number: int, **names: Any) -> dict[str, Any]:
 def test_all_code_of_the_page_is_run() -> None:
     assert {heading: len(blocks) for heading, blocks in CODE.items()} == {
         LOADER: 1,
-        SAMPLES: 1,
+        SAMPLES: 2,
         MIXTURES: 1,
         REPORT: 1,  # no code
         DATA_LOADER: 1,
@@ -67,20 +67,34 @@ def test_the_loader(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("waited ")
 
 
-def test_samples_and_mixtures(place: Path) -> None:
-    for name, count in (("web", 50), ("books", 20), ("code", 10)):
-        (place / f"{name}.jsonl").write_text(f'{{"of": "{name}"}}\n' * count)
+def test_samples(place: Path) -> None:
     with tarfile.open("train.tar", "w") as archive:
         for number in range(10):
             content = f'{{"width": {254 + number}}}'.encode()
             header = tarfile.TarInfo(f"{number}.json")
             header.size = len(content)
             archive.addfile(header, BytesIO(content))
-    names: dict[str, Any] = {"Loader": Loader, "Mixture": Mixture, "augment": lambda one: one}
+    names: dict[str, Any] = {"Loader": Loader, "augment": lambda one: one}
     exec(CODE[SAMPLES][0], names)
     (batch,) = names["loader"]
     assert sorted(sample["json"]["width"] for sample in batch) == list(range(256, 264))
-    exec(CODE[MIXTURES][0], names := names | {"code": Dataset("code.jsonl")})
+
+
+def test_known_lengths(place: Path) -> None:
+    lengths = np.arange(1, 101)
+    (place / "tokens.jsonl").write_text("".join(f'{{"tokens": {[7] * n}}}\n' for n in lengths))
+    names: dict[str, Any] = {"loader": Loader("tokens.jsonl", 8, decode=True), "array": lengths}
+    by_tokens, packed = CODE[SAMPLES][1].splitlines()
+    assert sum(map(len, eval(by_tokens, names))) == 100
+    windows = np.concatenate([batch["tokens"] for batch in eval(packed, names)])
+    assert windows.shape == ((lengths + 1).sum() // 2048, 2048)
+
+
+def test_mixtures(place: Path) -> None:
+    for name, count in (("web", 50), ("books", 20), ("code", 10)):
+        (place / f"{name}.jsonl").write_text(f'{{"of": "{name}"}}\n' * count)
+    names = {"Loader": Loader, "Mixture": Mixture, "code": Dataset("code.jsonl")}
+    exec(CODE[MIXTURES][0], names)
     assert sum(map(len, names["loader"])) == 80
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,17 @@ def symbols_of_netcdf(table: Path) -> set[str]:
     return found
 
 
+def symbols_of_adios2(table: Path) -> set[str]:
+    """The mangled names of a table, by the preprocessor: most are made of parts."""
+    printed = (
+        "PARIO_ADIOS2_SYMBOL(symbol, ...)=@symbol@",
+        "PARIO_ADIOS2_STEP(symbol, ...)=@symbol@",
+        "PARIO_ADIOS2_TYPED(type, begin, end, ...)=@begin##end@",
+    )
+    command = ["cc", "-E", "-P", "-x", "c", *(f"-D{macro}" for macro in printed), table]
+    return set(re.findall(r"@(\w+)@", run_command(command, status=0).stdout))
+
+
 def test_the_library_exports_its_tables_and_mpi_and_no_more(library: Path) -> None:
     source = Path(__file__).parents[2] / "src"
     symbols = {
@@ -200,6 +212,7 @@ def test_the_library_exports_its_tables_and_mpi_and_no_more(library: Path) -> No
         if line.startswith(("PARIO_SYMBOL(", "PARIO_HDF5("))
     }
     symbols |= symbols_of_netcdf(source / "observe/netcdf/functions.def")
+    symbols |= symbols_of_adios2(source / "observe/adios2/functions.def")
     names = run_command(["nm", "-D", "--defined-only", library], status=0).stdout.split("\n")
     exported = {line.split()[2].split("@")[0] for line in names if line}
     guarded = {
