@@ -67,6 +67,7 @@ def test_jax_resumes_with_equal_results_on_two_processes(tmp_path: Path) -> None
     assert file.is_file()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_keras_reads_whole_epochs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str

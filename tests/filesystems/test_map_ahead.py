@@ -26,7 +26,14 @@ def drop_pages(path: Path) -> None:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-@pytest.mark.parametrize("library", ["numpy", "safetensors", "torch"])
+@pytest.mark.parametrize(
+    "library",
+    [
+        "numpy",
+        pytest.param("safetensors", marks=pytest.mark.exhaustive),
+        pytest.param("torch", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_mapped_files_are_read_ahead(library: str, labs: Labs, tmp_path: Path) -> None:
     pytest.importorskip(library)
     pytest.importorskip("torch", reason="writes the files of all libraries")

@@ -42,7 +42,14 @@ def make_files(folder: Path) -> None:
         (folder / f"sample{number:04}").write_text(f"{number} text")
 
 
-@pytest.mark.parametrize(("workers", "kind"), [(0, "pairs"), (2, "names"), (2, "subset")])
+@pytest.mark.parametrize(
+    ("workers", "kind"),
+    [
+        pytest.param(0, "pairs", marks=pytest.mark.exhaustive),
+        (2, "names"),
+        pytest.param(2, "subset", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_workers_open_copies_in_the_order_of_the_sampler(
     labs: Labs, tmp_path: Path, workers: int, kind: str
 ) -> None:

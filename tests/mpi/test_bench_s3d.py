@@ -24,7 +24,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-@pytest.mark.system
+@pytest.mark.exhaustive
 def test_four_ranks_write_what_their_rows_say(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

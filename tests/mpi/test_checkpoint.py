@@ -108,7 +108,7 @@ def test_an_interrupt_in_a_joint_call_is_raised_when_patience_with_an_absent_ran
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("way", ["save", "load"])
+@pytest.mark.parametrize("way", ["save", pytest.param("load", marks=pytest.mark.exhaustive)])
 def test_a_second_interrupt_ends_a_joint_call_of_all_ranks(tmp_path: Path, way: str) -> None:
     outcomes = interrupt_wait(tmp_path, way, "absent", 2, 10_000)
     assert sorted(outcomes) == [2, 3]

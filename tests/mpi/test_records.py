@@ -103,7 +103,7 @@ pathlib.Path(os.environ["PIDS"], "rank" + os.environ["PMI_RANK"]).write_text(str
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.exhaustive), 1])
 def test_an_interrupt_of_one_rank_ends_all_and_leaves_nothing(lines, tmp_path, rank):
     mpi = MPIS["mpich-5"]
     lines.write_bytes(lines.read_bytes() * 20)

@@ -21,6 +21,14 @@ from tests.support.commands import Command, run_command, start_command
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.mpi
+
+
+def select_for_ci(values: Sequence[object], count: int) -> list[object]:
+    """Parameters of which CI tests the first ``count``."""
+    rest = [pytest.param(value, marks=pytest.mark.exhaustive) for value in values[count:]]
+    return [*values[:count], *rest]
+
+
 PARIO = [sys.executable, "-m", "pario", "records"]
 #: Commands that write OUT, or files whose names begin with it.
 WRITERS = {
@@ -127,7 +135,7 @@ def test_ranks_of_mpi_pack_the_bytes_of_one(folder: Path) -> None:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("name", [name for name in WRITERS if name != "pack"])
+@pytest.mark.parametrize("name", select_for_ci([name for name in WRITERS if name != "pack"], 4))
 def test_ranks_of_mpi_write_the_bytes_of_one(name: str, folder: Path) -> None:
     make_inputs(folder)
     done = together(WRITERS[name].replace("OUT", "together"), folder)
@@ -169,7 +177,7 @@ def test_an_error_of_ranks_is_reported_once(folder: Path) -> None:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("name", ["pack", "to packed", "split", "shuffle"])
+@pytest.mark.parametrize("name", select_for_ci(["shuffle", "to packed", "split", "pack"], 2))
 def test_processes_of_torchrun_write_the_bytes_of_one(name: str, folder: Path) -> None:
     pytest.importorskip("torch")
     words = WRITERS[name].replace("OUT", "together").split()
@@ -181,7 +189,7 @@ def test_processes_of_torchrun_write_the_bytes_of_one(name: str, folder: Path) -
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("killed", [0, 1])
+@pytest.mark.parametrize("killed", select_for_ci([0, 1], 1))
 def test_a_dead_process_of_torchrun_ends_the_other(killed: int, folder: Path) -> None:
     pytest.importorskip("torch")
     big = folder / "big.txt"

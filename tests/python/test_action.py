@@ -37,7 +37,7 @@ def write_wheel(folder: Path) -> Path:
     return wheel
 
 
-@pytest.mark.parametrize("given", ["PACKAGE", "SOURCE"])
+@pytest.mark.parametrize("given", ["PACKAGE", pytest.param("SOURCE", marks=pytest.mark.exhaustive)])
 def test_the_installation_puts_only_pario_on_the_path(given: str, tmp_path: Path) -> None:
     """From a wheel, or from the source if no wheel is given."""
     temporary, path = tmp_path / "temporary", tmp_path / "path"

@@ -201,6 +201,7 @@ def test_a_killed_pack_continues(node: Node) -> None:
     check_pack_resumed(node)
 
 
+@pytest.mark.system
 def test_a_killed_unpack_continues(node: Node) -> None:
     check_unpack_resumed(node)
 
@@ -210,7 +211,7 @@ def test_a_killed_pack_continues_over_ssh(ssh_node: Node) -> None:
     check_pack_resumed(ssh_node)
 
 
-@pytest.mark.system
+@pytest.mark.exhaustive
 def test_a_killed_unpack_continues_over_ssh(ssh_node: Node) -> None:
     check_unpack_resumed(ssh_node)
 
@@ -243,6 +244,7 @@ def test_an_archive_is_sent_unchanged(node: Node) -> None:
     assert re.fullmatch(r"node:~/sent.pack: (\S+ MB) of \1 sent\n", done.stderr)
 
 
+@pytest.mark.exhaustive
 def test_a_directory_that_changed_after_a_kill_is_packed_again(node: Node) -> None:
     tree = node.tree()
     node.wrap_rsync(rate=512)
@@ -336,6 +338,7 @@ def test_places_that_cannot_be_used_are_refused_before_the_work(node: Node) -> N
     assert tree.is_dir()
 
 
+@pytest.mark.exhaustive
 def test_one_process_transfers_a_directory(node: Node) -> None:
     tree = node.tree()
     node.wrap_rsync(rate=64)

@@ -145,7 +145,7 @@ def test_a_client_repairs_a_program_by_the_next_steps(tmp_path: Path) -> None:
     assert (tmp_path / "log.txt").read_text().count("\n") == 150_000
 
 
-@pytest.mark.system
+@pytest.mark.exhaustive
 def test_a_client_repairs_a_program_by_fix_and_uses_its_settings(tmp_path: Path) -> None:
     pytest.importorskip("mcp.server.mcpserver", reason="mcp 2 is not installed")
     (tmp_path / "bad.py").write_text(BAD)

@@ -305,7 +305,7 @@ def test_every_order_puts_the_largest_first(order: str) -> None:
 # ---- many logs
 
 
-@pytest.mark.system
+@pytest.mark.exhaustive
 def test_two_thousand_logs_need_little_memory_in_the_parent(tmp_path: Path) -> None:
     for number in range(2000):
         name = f"u{number % 9}_p_id{number}_1-2-3-{number}_1.darshan"
