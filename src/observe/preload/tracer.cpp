@@ -132,6 +132,7 @@ void begin_child() {
   if (!active() || owner.exchange(self, std::memory_order_relaxed) == self) return;
   const trace::Guard guard;
   base::current_directory::forget_after_fork();
+  unseen_rings::forget_all();  // first: the new log looks for rings
   trace::restart_after_fork();
   descriptors::share_all();
   descriptors::renew_records();
@@ -139,7 +140,6 @@ void begin_child() {
   posix_aio::forget_all();
   libaio::forget_all();
   rings::forget_all();
-  unseen_rings::forget_all();
   pmpi::after_fork();
   hdf5::after_fork();
   netcdf::after_fork();

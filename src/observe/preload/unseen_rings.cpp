@@ -27,7 +27,7 @@ struct Known {
 constinit std::array<Known, 32> known{};
 constinit std::size_t known_count = 0;
 constinit std::uint64_t lock = 0;
-constinit std::uint64_t last_look = 0;
+constinit std::atomic<std::uint64_t> last_look = 0;
 constinit std::atomic<std::uint32_t> looks_for_files = 0;
 
 /// The path of a descriptor in a folder of /proc/self.
@@ -103,11 +103,15 @@ void for_each_descriptor(Use use) {
 }  // namespace
 
 void look(bool must) {
-  const base::SpinLock guard(lock);
   const std::uint64_t now = base::monotonic_ns();
-  const bool is_due = last_look != 0 && now - last_look >= kBetweenLooks;
-  if (must || is_due || last_look == 0) last_look = now;
-  if (must || is_due) for_each_descriptor(count);
+  std::uint64_t last = last_look.load(std::memory_order_relaxed);
+  const bool is_due = last != 0 && now - last >= kBetweenLooks;
+  if (!must && !is_due && last != 0) return;
+  // Another thread that looks, or has just looked, is enough.
+  if (!last_look.compare_exchange_strong(last, now, std::memory_order_relaxed) && !must) return;
+  if (!must && !is_due) return;
+  const base::SpinLock guard(lock);
+  for_each_descriptor(count);
 }
 
 void look_for_unused_file() {
@@ -117,6 +121,7 @@ void look_for_unused_file() {
 void forget_all() {
   lock = 0;
   known_count = 0;
+  last_look = 0;
 }
 
 }  // namespace pario::preload::unseen_rings

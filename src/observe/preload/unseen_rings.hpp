@@ -18,7 +18,8 @@ void look_for_unused_file();
 inline bool is_unused(const trace::Record& record) {
   return record.reads + record.writes + record.maps == 0;
 }
-/// In the child of a fork, which does not use its parent's rings.
+/// In the child of a fork, which does not use its parent's rings, before any look(): another thread
+/// of the parent may have been inside one.
 void forget_all();
 
 }  // namespace pario::preload::unseen_rings
