@@ -7,7 +7,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +59,10 @@ def running(words: list[str], place: Path) -> Iterator[Any]:
 
 
 def kill_all(found: dict[str, Any]) -> None:
+    """Kills the processes of a report; mpiexec ends the others after the first one."""
     for pid in {call["pid"] for call in found["progress"]["calls"]}:
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_opening_of_a_pipe_that_nobody_writes_is_named(blocks: str, tmp_path: Path) -> None:
