@@ -75,11 +75,36 @@ def _claims(facts: Facts, file: _File, kinds: tuple[int, ...]) -> list[Claim]:
     return claims
 
 
+def _candidate(
+    subject: Scene,
+    file: _File,
+    kinds: tuple[int, ...],
+    *,
+    title: str,
+    cause: str,
+    bytes_are: str,
+    remedy: str,
+) -> Candidate:
+    """Return the candidate of either rule. ``kinds``: the calls on the file that it costs."""
+    return subject.candidate(
+        title=title,
+        cause=cause,
+        confidence="high",
+        evidence=(_evidence(subject.facts, file, bytes_are),),
+        fixes=(code(remedy),),
+        claims=_claims(subject.facts, file, kinds),
+        method="time of the definitions, by their share of bytes that are no variable's",
+    )
+
+
 def _fills(facts: Facts) -> Iterator[Candidate]:
     for file in _files(facts):
         if not file.is_moved:
             subject = _subject(facts, file)
-            yield subject.candidate(
+            yield _candidate(
+                subject,
+                file,
+                (WRITE,),
                 title=(
                     f"netCDF writes {wording.size(file.needless)} of fill values to {subject.place}"
                     " before the program's own"
@@ -88,17 +113,12 @@ def _fills(facts: Facts) -> Iterator[Candidate]:
                     "At the end of the definitions each variable is filled; the program then writes"
                     " the same bytes again."
                 ),
-                confidence="high",
-                evidence=(_evidence(facts, file, "written by nc_enddef and similar calls"),),
-                fixes=(
-                    code(
-                        "Switch filling off before nc_enddef if the program writes all elements:"
-                        " nc_set_fill(file, NC_NOFILL, &old); Fortran: nf90_set_fill(file,"
-                        " NF90_NOFILL, old); Python: dataset.set_fill_off()."
-                    ),
+                bytes_are="written by nc_enddef and similar calls",
+                remedy=(
+                    "Switch filling off before nc_enddef if the program writes all elements:"
+                    " nc_set_fill(file, NC_NOFILL, &old); Fortran: nf90_set_fill(file,"
+                    " NF90_NOFILL, old); Python: dataset.set_fill_off()."
                 ),
-                claims=_claims(facts, file, (WRITE,)),
-                method="time of the definitions, by their share of bytes that are no variable's",
             )
 
 
@@ -107,7 +127,10 @@ def _moves(facts: Facts) -> Iterator[Candidate]:
         if file.is_moved:
             subject = _subject(facts, file)
             calls = float(facts.column("others")[file.row])
-            yield subject.candidate(
+            yield _candidate(
+                subject,
+                file,
+                (READ, WRITE),
                 title=(
                     f"nc_enddef moves {wording.size(file.needless)} of variables in {subject.place}"
                 ),
@@ -116,17 +139,12 @@ def _moves(facts: Facts) -> Iterator[Candidate]:
                     f" it are read and written at another place; {wording.count(calls)} calls"
                     " concern definitions."
                 ),
-                confidence="high",
-                evidence=(_evidence(facts, file, "read and written again"),),
-                fixes=(
-                    code(
-                        "Define all dimensions, variables and attributes before the first"
-                        " nc_enddef, or reserve space in the header: nc__enddef(file, 65536, 4, 0,"
-                        " 4)."
-                    ),
+                bytes_are="read and written again",
+                remedy=(
+                    "Define all dimensions, variables and attributes before the first"
+                    " nc_enddef, or reserve space in the header: nc__enddef(file, 65536, 4, 0,"
+                    " 4)."
                 ),
-                claims=_claims(facts, file, (READ, WRITE)),
-                method="time of the definitions, by their share of bytes that are no variable's",
             )
 
 
