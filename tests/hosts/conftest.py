@@ -66,6 +66,16 @@ def make_hosts(prefix: str, count: int) -> Iterator[list[str]]:
         run_command([HERE / "hosts.sh", "down", tag], status=0)
 
 
+@pytest.fixture
+def private(hosts: list[str], tmp_path: Path) -> Iterator[Path]:
+    """Yields a directory that is another one on the second host."""
+    place = tmp_path / "private"
+    place.mkdir()
+    on(hosts[1], f"mount -t tmpfs private {place}")
+    yield place
+    on(hosts[1], f"umount -l {place}")
+
+
 def on(host: str, command: str) -> str:
     """Runs a shell command on a host; returns its output."""
     return run_command([HERE / "hosts.sh", "exec", host, command], status=0).stdout

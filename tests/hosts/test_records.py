@@ -6,12 +6,11 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.hosts.conftest import launcher, on
+from tests.hosts.conftest import launcher
 from tests.mpi.conftest import MPIS
 from tests.support.commands import run_command
 
@@ -45,16 +44,6 @@ def test_ranks_of_two_hosts_pack_the_bytes_of_one(hosts: list[str], tree: Path) 
 def test_tasks_of_srun_pack_the_bytes_of_one(slurm: dict[str, str], tree: Path) -> None:
     start = ["srun", "--mpi=pmi2", "--kill-on-bad-exit=0", "-N", "2", "-n", "4"]
     check_same_bytes(start, tree, slurm)
-
-
-@pytest.fixture
-def private(hosts: list[str], tmp_path: Path) -> Iterator[Path]:
-    """Yields a directory of the first host that is another one on the second."""
-    place = tmp_path / "private"
-    place.mkdir()
-    on(hosts[1], f"mount -t tmpfs private {place}")
-    yield place
-    on(hosts[1], f"umount -l {place}")
 
 
 def test_hosts_that_share_no_directory_are_named(

@@ -7,13 +7,12 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pario.see.tables import read
-from tests.hosts.conftest import launcher, on
+from tests.hosts.conftest import launcher
 from tests.mpi.conftest import MPIS, need
 from tests.support.commands import run_command
 
@@ -64,16 +63,6 @@ def log(hosts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     run_command(words, cwd=place, status=0)
     return place / "log"
-
-
-@pytest.fixture
-def private(hosts: list[str], tmp_path: Path) -> Iterator[Path]:
-    """A directory that is another one on the second host."""
-    place = tmp_path / "private"
-    place.mkdir()
-    on(hosts[1], f"mount -t tmpfs private {place}")
-    yield place
-    on(hosts[1], f"umount -l {place}")
 
 
 def replay(
