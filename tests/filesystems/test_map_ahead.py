@@ -13,6 +13,7 @@ from pario.prove.lab.mount import reset, status
 from pario.settings import load
 from tests.filesystems.conftest import Labs
 from tests.support.commands import run_command
+from tests.support.tiers import select_for_ci
 
 MIB = 1 << 20
 READER = Path(__file__).parents[2] / "bench" / "mapped_reader.py"
@@ -26,14 +27,7 @@ def drop_pages(path: Path) -> None:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-@pytest.mark.parametrize(
-    "library",
-    [
-        "numpy",
-        pytest.param("safetensors", marks=pytest.mark.exhaustive),
-        pytest.param("torch", marks=pytest.mark.exhaustive),
-    ],
-)
+@pytest.mark.parametrize("library", select_for_ci(["numpy", "safetensors", "torch"], 1))
 def test_mapped_files_are_read_ahead(library: str, labs: Labs, tmp_path: Path) -> None:
     pytest.importorskip(library)
     pytest.importorskip("torch", reason="writes the files of all libraries")

@@ -19,6 +19,7 @@ from pario import checkpoint
 from tests.mpi.conftest import MPIS, PROGRAMS, environment, need
 from tests.mpi.programs.checkpoint_forever import content
 from tests.support.commands import run_command, start_command
+from tests.support.tiers import select_for_ci
 from tests.support.waiting import wait_until
 
 pytest.importorskip("mpi4py")
@@ -108,7 +109,7 @@ def test_an_interrupt_in_a_joint_call_is_raised_when_patience_with_an_absent_ran
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("way", ["save", pytest.param("load", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("way", select_for_ci(["save", "load"], 1))
 def test_a_second_interrupt_ends_a_joint_call_of_all_ranks(tmp_path: Path, way: str) -> None:
     outcomes = interrupt_wait(tmp_path, way, "absent", 2, 10_000)
     assert sorted(outcomes) == [2, 3]

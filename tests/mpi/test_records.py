@@ -14,6 +14,7 @@ import pytest
 
 from tests.mpi.conftest import MPIS, parameters
 from tests.support.commands import run_command, start_command
+from tests.support.tiers import select_for_ci
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.mpi
@@ -103,7 +104,7 @@ pathlib.Path(os.environ["PIDS"], "rank" + os.environ["PMI_RANK"]).write_text(str
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.exhaustive), 1])
+@pytest.mark.parametrize("rank", select_for_ci([1, 0], 1))
 def test_an_interrupt_of_one_rank_ends_all_and_leaves_nothing(lines, tmp_path, rank):
     mpi = MPIS["mpich-5"]
     lines.write_bytes(lines.read_bytes() * 20)

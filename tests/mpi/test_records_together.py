@@ -19,17 +19,10 @@ import pytest
 from pario.publishing import is_part
 from tests.mpi.conftest import MPIS
 from tests.support.commands import Command, run_command, start_command
+from tests.support.tiers import select_for_ci
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.mpi
-
-
-def select_for_ci(values: Sequence[object], count: int) -> list[object]:
-    """Parameters of which CI tests the first ``count``."""
-    rest = [pytest.param(value, marks=pytest.mark.exhaustive) for value in values[count:]]
-    return [*values[:count], *rest]
-
-
 PARIO = [sys.executable, "-m", "pario", "records"]
 #: Commands that write OUT, or files whose names begin with it.
 WRITERS = {

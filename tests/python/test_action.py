@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import run_command
+from tests.support.tiers import select_for_ci
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
 ACTION = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text())
@@ -37,7 +38,7 @@ def write_wheel(folder: Path) -> Path:
     return wheel
 
 
-@pytest.mark.parametrize("given", ["PACKAGE", pytest.param("SOURCE", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("given", select_for_ci(["PACKAGE", "SOURCE"], 1))
 def test_the_installation_puts_only_pario_on_the_path(given: str, tmp_path: Path) -> None:
     """From a wheel, or from the source if no wheel is given."""
     temporary, path = tmp_path / "temporary", tmp_path / "path"

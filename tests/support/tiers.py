@@ -48,6 +48,12 @@ _MARK = re.compile(r"pytest\.mark\.(\w+)")
 _TIERS = frozenset({"system", "exhaustive"})
 
 
+def select_for_ci(values: Sequence[object], count: int) -> list[object]:
+    """Parameters of which CI tests the first ``count``."""
+    rest = [pytest.param(value, marks=pytest.mark.exhaustive) for value in values[count:]]
+    return [*values[:count], *rest]
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leaves out modules none of whose tests ``-m`` can select: their imports take seconds."""
     expression = config.option.markexpr
