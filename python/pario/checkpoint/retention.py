@@ -79,8 +79,8 @@ class Keep:
 
 
 def select_kept(keep: Keep, found: Sequence[Found], metrics: Mapping[Path, float]) -> list[Found]:
-    """The checkpoints that rules keep. Pure. ``found``: oldest first; ``metrics``: by path, without
-    those that have none."""
+    """The checkpoints that rules keep. Pure. ``found``: oldest first; ``metrics``: by path, of the
+    checkpoints with a metric."""
     sign = -1 if keep.highest else 1
     ranked = [one for one in reversed(found) if one.path in metrics]
     ranked.sort(key=lambda one: sign * metrics[one.path])

@@ -25,7 +25,8 @@ struct Converted {
 };
 /// Converts files. Publishes the outputs when all are complete, packed and raw ones with an index.
 /// Several ranks write the bytes of one, and read twice, because the place of a record depends on
-/// those before; all return an Error of one, and the records of all.
+/// the sizes of all earlier ones. An error of one rank is an error of all; each returns the counts
+/// of all ranks.
 base::Result<Converted> convert(const ConvertRequest& request, const Show& show = {});
 
 }  // namespace pario::records
