@@ -60,22 +60,6 @@ def test_set_user_id_program_is_reported_as_not_traced(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
-def test_program_with_the_address_sanitizer_runs(tmp_path: Path) -> None:
-    (tmp_path / "hello.c").write_text(
-        '#include <stdio.h>\nint main(void) { puts("hello"); return 3; }\n'
-    )
-    built = run_command(
-        ["gcc", "-fsanitize=address", "hello.c", "-o", "hello"],
-        cwd=tmp_path,
-    )
-    if built.returncode:
-        pytest.skip("needs gcc and its address sanitizer")
-    done = pario_run(tmp_path, "./hello")
-    assert (done.stdout, done.returncode) == ("hello\n", 3), done.stderr
-    assert "HTML report:" in done.stderr
-
-
-@pytest.mark.system
 def test_buffered_bytes_of_a_killed_program_are_in_the_file(tmp_path: Path) -> None:
     script = (
         "import os\nout = open('out.dat', 'wb', 0)\nfor i in range(1000): out.write(b'%9d\\n' %"
