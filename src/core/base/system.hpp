@@ -110,7 +110,7 @@ class SavedErrno {
 };
 
 /// While one exists, files that the thread opens are not buffered, because other processes use
-/// them, too.
+/// them, too, and files that consist of subfiles are opened as they are.
 class Unbuffered {
  public:
   Unbuffered() { ++depth_; }

@@ -135,6 +135,13 @@ enum class Joining : std::uint8_t { by_all_means, by_sharing };
 base::Status join(const std::string& path,
                   const std::function<void(std::uint64_t done, std::uint64_t whole)>& progress = {},
                   Joining how = Joining::by_all_means);
+/// Opens a copy of all bytes of a file that consists of subfiles, for reading only. The copy has no
+/// name; it shares blocks with the subfiles where the file system can. ENOENT for other files.
+/// `flags`: further flags of open(2).
+base::Result<int> open_joined_copy(const std::string& path, int flags);
+/// Adds the facts of the subfiles to those of the file of a path: size, blocks and the last change.
+/// False: it does not consist of subfiles.
+bool add_subfiles(const std::string& path, struct stat& facts);
 
 /// The striping of a file, compared with the requested one; always read back from the file system.
 struct StripingOutcome {

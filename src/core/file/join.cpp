@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "core/file/posix.hpp"
@@ -57,6 +59,8 @@ class Joiner {
       : path_(std::move(path)), map_(map), progress_(progress), how_(how) {}
 
   base::Status run();
+  /// Copies all bytes to an empty file, of the temporary name `part`.
+  base::Status fill_copy(const std::string& part, int to);
 
  private:
   base::Status fill(int to);
@@ -88,6 +92,12 @@ base::Status Joiner::run() {
   base::Status status = fill(publication->descriptor());
   if (status.ok()) status = publication->publish(Publication::Existing::replace);
   return status ? remove_subfiles(path_) : status;
+}
+
+base::Status Joiner::fill_copy(const std::string& part, int to) {
+  part_ = part;
+  base::Status status = find_size();
+  return status ? fill(to) : status;
 }
 
 base::Status Joiner::find_size() {
@@ -192,7 +202,43 @@ base::Status Joiner::copy_by_buffer(const Copy& copy, File& whole) {
   return {};
 }
 
+/// Opens a new file without a name, beside the file of a path if that is possible.
+base::Result<int> open_nameless(const std::string& path) {
+  auto made = open_descriptor(directory_of(path), O_RDWR | O_TMPFILE, 0600);
+  return made.ok() ? std::move(made) : open_descriptor(P_tmpdir, O_RDWR | O_TMPFILE, 0600);
+}
+
 }  // namespace
+
+base::Result<int> open_joined_copy(const std::string& path, int flags) {
+  const auto held = lock_map(path, false);
+  if (!held.ok()) return held.error();
+  const base::Result<int> made = open_nameless(path);
+  if (!made.ok()) return made.error();
+  const Descriptor copy(*made);
+  const std::string name = "/proc/self/fd/" + std::to_string(copy.number());
+  if (base::Status status =
+          Joiner(path, held->map, {}, Joining::by_all_means).fill_copy(name, copy.number());
+      !status)
+    return status.error();
+  return open_descriptor(name, O_RDONLY | flags, 0);
+}
+
+bool add_subfiles(const std::string& path, struct stat& facts) {
+  const auto map = read_map(path);
+  if (!map) return false;
+  for (std::uint32_t number = 0; number < map->files; ++number) {
+    struct stat part{};
+    if (::stat(path_of_subfile(path, number).c_str(), &part) != 0) continue;
+    const auto whole = map->whole_size(number, static_cast<std::uint64_t>(part.st_size));
+    facts.st_size = std::max(facts.st_size, static_cast<off_t>(whole));
+    facts.st_blocks += part.st_blocks;
+    if (std::pair(part.st_mtim.tv_sec, part.st_mtim.tv_nsec) >
+        std::pair(facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec))
+      facts.st_mtim = part.st_mtim;
+  }
+  return true;
+}
 
 base::Status join(const std::string& path, const Progress& progress, Joining how) {
   const auto make_error = [&](int number, const char* why) {

@@ -231,6 +231,7 @@ base::Status PosixFile::close() {
 }  // namespace
 
 base::Result<int> open_descriptor(const std::string& path, int flags, unsigned mode) {
+  const base::Unbuffered as_it_is;  // neither buffered nor replaced by a copy
   // With O_APPEND pwrite ignores its offset.
   const int wanted = (flags & ~O_APPEND) | O_CLOEXEC;
   int descriptor = -1;

@@ -380,8 +380,8 @@ void read_ahead(std::string_view names) { ahead::add(names); }
 
 void* treatment_of(Symbol symbol) {
   switch (symbol) {
-#define PARIO_CALL(name, handles, buffering, striping, staging, caching, ...) \
-  case Symbol::name:                                                          \
+#define PARIO_CALL(name, handles, buffering, subfiles, striping, staging, caching, ...) \
+  case Symbol::name:                                                                    \
     return chain::function_of<caching<Symbol::name, __VA_ARGS__>>();
 #include "layers/chain/treatments.def"
 #undef PARIO_CALL

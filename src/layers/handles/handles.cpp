@@ -358,8 +358,8 @@ struct Fork<symbol, pid_t()> {
 
 void* treatment_of(Symbol symbol) {
   switch (symbol) {
-#define PARIO_CALL(name, handles, buffering, striping, staging, caching, ...) \
-  case Symbol::name:                                                          \
+#define PARIO_CALL(name, handles, buffering, subfiles, striping, staging, caching, ...) \
+  case Symbol::name:                                                                    \
     return chain::function_of<handles<Symbol::name, __VA_ARGS__>>();
 #include "layers/chain/treatments.def"
 #undef PARIO_CALL

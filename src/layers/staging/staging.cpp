@@ -378,8 +378,8 @@ bool is_active() { return !stages().empty(); }
 
 void* treatment_of(Symbol symbol) {
   switch (symbol) {
-#define PARIO_CALL(name, handles, buffering, striping, staging, caching, ...) \
-  case Symbol::name:                                                          \
+#define PARIO_CALL(name, handles, buffering, subfiles, striping, staging, caching, ...) \
+  case Symbol::name:                                                                    \
     return chain::function_of<staging<Symbol::name, __VA_ARGS__>>();
 #include "layers/chain/treatments.def"
 #undef PARIO_CALL

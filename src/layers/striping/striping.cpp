@@ -362,9 +362,9 @@ void stripe_directory(int directory, const char* path) {
 
 /// mkdir and mkdirat.
 template <Symbol, class>
-struct MakeDirectory;
+struct Directory;
 template <Symbol symbol>
-struct MakeDirectory<symbol, int(const char*, mode_t)> {
+struct Directory<symbol, int(const char*, mode_t)> {
   static int call(const char* path, mode_t mode) {
     const int result = next<symbol, int>(path, mode);
     if (result == 0) stripe_directory(AT_FDCWD, path);
@@ -372,7 +372,7 @@ struct MakeDirectory<symbol, int(const char*, mode_t)> {
   }
 };
 template <Symbol symbol>
-struct MakeDirectory<symbol, int(int, const char*, mode_t)> {
+struct Directory<symbol, int(int, const char*, mode_t)> {
   static int call(int directory, const char* path, mode_t mode) {
     const int result = next<symbol, int>(directory, path, mode);
     if (result == 0) stripe_directory(directory, path);
@@ -386,8 +386,8 @@ bool is_active() { return !specifications().empty(); }
 
 void* treatment_of(Symbol symbol) {
   switch (symbol) {
-#define PARIO_CALL(name, handles, buffering, striping, staging, caching, ...) \
-  case Symbol::name:                                                          \
+#define PARIO_CALL(name, handles, buffering, subfiles, striping, staging, caching, ...) \
+  case Symbol::name:                                                                    \
     return chain::function_of<striping<Symbol::name, __VA_ARGS__>>();
 #include "layers/chain/treatments.def"
 #undef PARIO_CALL

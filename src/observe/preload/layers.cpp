@@ -5,6 +5,7 @@
 #include "layers/handles/handles.hpp"
 #include "layers/staging/staging.hpp"
 #include "layers/striping/striping.hpp"
+#include "layers/subfiles/subfiles.hpp"
 
 namespace pario::chain {
 
