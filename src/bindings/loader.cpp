@@ -11,11 +11,13 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "bindings/bindings.hpp"
+#include "bindings/carry_out.hpp"
 #include "bindings/gil.hpp"
 #include "data/records/records.hpp"
 
@@ -44,6 +46,12 @@ class HeldLoader {
   HeldLoader(const HeldLoader&) = delete;
   HeldLoader& operator=(const HeldLoader&) = delete;
   Loader& get() const { return *loader_; }
+  /// The records of all data sets.
+  std::uint64_t count() const {
+    return std::accumulate(
+        datasets_.begin(), datasets_.end(), std::uint64_t{0},
+        [](std::uint64_t sum, const auto& dataset) { return sum + dataset->count(); });
+  }
 
  private:
   Datasets datasets_;
@@ -52,11 +60,14 @@ class HeldLoader {
 };
 
 constexpr std::uint64_t kBetweenSignals = 100'000'000;
+/// Records that are read together share reads as far as that at most doubles their memory.
+constexpr std::uint64_t kMostWaste = 2;
 
 using GivenNumbers = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Numbers = nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>>;
 using Places = nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<2>>;
 using Memory = nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>;
+using NewBytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;
 /// Kind, seed, epoch, records of a block, blocks of a group or files that take turns.
 using OrderTuple =
     std::tuple<std::string, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>;
@@ -80,11 +91,11 @@ records::OrderRequest order_request(const OrderTuple& order, std::vector<std::ui
   return request;
 }
 
-std::uint64_t* new_numbers(std::size_t count, nb::capsule& owner) {
-  auto* const numbers = new std::uint64_t[std::max<std::size_t>(count, 1)];
-  owner = nb::capsule(numbers,
-                      [](void* memory) noexcept { delete[] static_cast<std::uint64_t*>(memory); });
-  return numbers;
+template <class T>
+T* new_array(std::size_t count, nb::capsule& owner) {
+  T* const array = new T[std::max<std::size_t>(count, 1)];
+  owner = nb::capsule(array, [](void* memory) noexcept { delete[] static_cast<T*>(memory); });
+  return array;
 }
 
 /// Positions read before, records of a batch, ranks, rank, stride, offset, treatment of the
@@ -123,7 +134,7 @@ class RecordOrder {
     if (first > last || last > count_)
       throw nb::index_error("no such positions of an order of records");
     nb::capsule owner;
-    std::uint64_t* const out = new_numbers(last - first, owner);
+    std::uint64_t* const out = new_array<std::uint64_t>(last - first, owner);
     for (std::uint64_t position = first; position < last; ++position)
       out[position - first] = order_.at(position);
     return {out, {last - first}, owner};
@@ -169,6 +180,10 @@ std::uint64_t schedule_steps(const Share& share, std::uint64_t count) {
   return schedule_of(share, count).steps();
 }
 
+records::Caching caching_of(bool direct) {
+  return direct ? records::Caching::direct : records::Caching::page_cache;
+}
+
 std::unique_ptr<HeldLoader> start_loader(const Datasets& datasets, const OrderTuple& order,
                                          const Share& share, std::uint64_t memory, unsigned threads,
                                          bool direct) {
@@ -181,29 +196,57 @@ std::unique_ptr<HeldLoader> start_loader(const Datasets& datasets, const OrderTu
   if (datasets.size() == 1 && datasets[0]->index().bucketing())
     request.order.bucketed = datasets[0]->index();
   request.schedule = schedule_of(share, request.order.count);
-  request.caching = direct ? records::Caching::direct : records::Caching::page_cache;
+  request.caching = caching_of(direct);
   auto loader = Loader::start(request);
   if (!loader.ok()) raise_os_error(loader.error());
   return std::make_unique<HeldLoader>(std::move(*loader), datasets);
 }
 
+/// A loader of the batches that give() adds.
+std::unique_ptr<HeldLoader> start_number_loader(const Datasets& datasets, std::uint64_t memory,
+                                                unsigned threads, bool direct) {
+  auto loader = Loader::start({.datasets = {datasets.begin(), datasets.end()},
+                               .given = true,
+                               .order = {},
+                               .schedule = {},
+                               .memory = memory,
+                               .most_threads = std::max(1U, threads),
+                               .caching = caching_of(direct)});
+  if (!loader.ok()) raise_os_error(loader.error());
+  return std::make_unique<HeldLoader>(std::move(*loader), datasets);
+}
+
+void give(const HeldLoader& loader, const GivenNumbers& numbers, std::uint64_t end) {
+  for (const std::uint64_t number : std::span(numbers.data(), numbers.size()))
+    if (number >= loader.count()) throw nb::index_error("no such record");
+  const Released released;
+  loader.get().give({numbers_of(numbers), end});
+}
+
 using Failures = std::vector<std::tuple<std::uint64_t, std::string>>;
 using PythonBatch = std::tuple<Memory, Numbers, Places, Failures, std::uint64_t>;
+
+/// Writes begin and end of the data of each record.
+void list_places(const records::Reading& reading, std::size_t first, std::size_t count,
+                 std::uint64_t* out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    out[2 * i] = reading.data()[first + i].begin;
+    out[2 * i + 1] = reading.data()[first + i].end;
+  }
+}
 
 PythonBatch to_python(const records::Batch& batch) {
   const std::size_t count = batch.last - batch.first;
   nb::capsule own_numbers, own_places;
-  std::uint64_t* const numbers = new_numbers(count, own_numbers);
-  std::uint64_t* const places = new_numbers(2 * count, own_places);
-  for (std::size_t i = 0; i < count; ++i) {
-    numbers[i] = batch.reading->numbers()[batch.first + i];
-    places[2 * i] = batch.reading->data()[batch.first + i].begin;
-    places[2 * i + 1] = batch.reading->data()[batch.first + i].end;
-  }
+  std::uint64_t* const numbers = new_array<std::uint64_t>(count, own_numbers);
+  std::uint64_t* const places = new_array<std::uint64_t>(2 * count, own_places);
+  std::copy_n(batch.reading->numbers().begin() + static_cast<std::ptrdiff_t>(batch.first), count,
+              numbers);
+  list_places(*batch.reading, batch.first, count, places);
   Failures failures;
   for (const records::Failure& failure : batch.reading->failures())
-    if (std::find(numbers, numbers + count, failure.number) != numbers + count)
-      failures.emplace_back(failure.number, failure.error.text());
+    if (batch.first <= failure.position && failure.position < batch.last)
+      failures.emplace_back(numbers[failure.position - batch.first], failure.error.text());
   const auto memory = batch.reading->memory();
   const nb::capsule owner(new std::shared_ptr<records::Buffer>(memory), [](void* held) noexcept {
     delete static_cast<std::shared_ptr<records::Buffer>*>(held);
@@ -228,6 +271,38 @@ nb::object next(const HeldLoader& loader) {
   }
 }
 
+using FoundRecords = std::tuple<NewBytes, Places, Failures>;
+
+/// Reads records together; returns their bytes, begin and end of each record, and the records that
+/// could not be read, by their positions in `numbers`: without `skip` OSError is raised for the
+/// first of them.
+FoundRecords read_records(const std::shared_ptr<records::Dataset>& dataset,
+                          const GivenNumbers& numbers, unsigned threads, bool skip) {
+  for (const std::uint64_t number : std::span(numbers.data(), numbers.size()))
+    if (number >= dataset->count()) throw nb::index_error("no such record");
+  base::Result<records::Files> files =
+      records::Files::open({dataset}, records::Caching::page_cache);
+  if (!files.ok()) raise_os_error(files.error());
+  const std::vector<std::uint64_t> wanted = numbers_of(numbers);
+  const auto reading =
+      records::Reading::plan(*files, wanted, kMostWaste * files->bytes_of(wanted), threads);
+  nb::capsule own_bytes, own_places;
+  auto* const bytes = new_array<std::byte>(reading->bytes(), own_bytes);
+  std::uint64_t* const places = new_array<std::uint64_t>(2 * wanted.size(), own_places);
+  reading->use_memory({bytes, reading->bytes()});
+  carry_out({}, [&](const records::Show& shown) -> base::Result<bool> {
+    base::Status status = reading->carry_out_all(threads, skip, shown);
+    return status ? base::Result<bool>(true) : status.error();
+  });
+  list_places(*reading, 0, wanted.size(), places);
+  Failures failures;
+  for (const records::Failure& failure : reading->failures())
+    failures.emplace_back(failure.position, failure.error.text());
+  std::ranges::sort(failures);
+  return {NewBytes(reinterpret_cast<std::uint8_t*>(bytes), {reading->bytes()}, own_bytes),
+          Places(places, {wanted.size(), 2}, own_places), std::move(failures)};
+}
+
 }  // namespace
 
 void add_loader(nb::module_& module) {
@@ -240,8 +315,14 @@ void add_loader(nb::module_& module) {
   module.def("schedule_steps", schedule_steps, "share"_a, "count"_a);
   module.def("start_loader", start_loader, "datasets"_a, "order"_a, "share"_a, "memory"_a,
              "threads"_a, "direct"_a);
+  module.def("start_number_loader", start_number_loader, "datasets"_a, "memory"_a, "threads"_a,
+             "direct"_a);
+  module.def("read_records", read_records, "dataset"_a, "numbers"_a, "threads"_a, "skip"_a);
   nb::class_<HeldLoader>(module, "RecordLoader")
       .def("next", next)
+      .def("wants_batch", [](const HeldLoader& loader) { return loader.get().wants_batch(); })
+      .def("give", give, "numbers"_a, "end"_a)
+      .def("end_giving", [](const HeldLoader& loader) { loader.get().end_giving(); })
       .def("threads", [](const HeldLoader& loader) { return loader.get().threads(); });
 }
 

@@ -10,8 +10,6 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <mutex>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -274,86 +272,6 @@ std::tuple<nb::bytes, std::uint64_t, std::uint64_t> read(const Dataset& dataset,
   return {out, data.begin, data.end};
 }
 
-using Output = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using OutputPlaces = nb::ndarray<std::uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-/// Positions in the request, and errors.
-using Failures = std::vector<std::tuple<std::uint64_t, std::string>>;
-
-/// Reads records into one buffer with several threads.
-class ManyReader {
- public:
-  ManyReader(const Dataset& dataset, const Numbers& numbers, const Output& out,
-             const OutputPlaces& places, bool skip)
-      : dataset_(dataset),
-        numbers_(numbers.data(), numbers.size()),
-        out_(out.data()),
-        place_(places.data()),
-        skip_(skip) {
-    if (places.shape(0) != numbers_.size() || places.shape(1) != 2)
-      throw nb::value_error("read_many: arrays do not fit");
-    place_records(out.size());
-    order_.resize(numbers_.size());
-    std::iota(order_.begin(), order_.end(), std::size_t{0});
-    std::ranges::sort(order_, {},
-                      [&](std::size_t i) { return numbers_[i]; });  // in the order of the file
-  }
-
-  base::Status read_some(const records::Meter& meter) {
-    for (std::size_t k = next_++; k < order_.size() && !meter.is_stopped(); k = next_++)
-      if (base::Status status = read(order_[k]); !status) return status;
-    return {};
-  }
-  Failures failures() { return std::move(failures_); }
-
- private:
-  void place_records(std::uint64_t room) {
-    for (std::size_t i = 0, at = 0; i < numbers_.size(); ++i) {
-      require_record(dataset_, numbers_[i]);
-      place_[2 * i] = at;
-      at += dataset_.index().span(numbers_[i]).length();
-      place_[2 * i + 1] = at;
-      if (at > room) throw nb::value_error("read_many: arrays do not fit");
-    }
-  }
-
-  base::Status read(std::size_t i) {
-    std::uint64_t* const place = place_ + 2 * i;
-    const std::span memory(reinterpret_cast<std::byte*>(out_) + place[0], place[1] - place[0]);
-    const auto data = dataset_.read(numbers_[i], memory);
-    if (!data.ok() && !skip_) return data.error();
-    const base::Extent found = data.ok() ? *data : base::Extent{};
-    place[1] = place[0] + found.end;
-    place[0] += found.begin;
-    if (data.ok()) return {};
-    const std::scoped_lock lock(mutex_);
-    failures_.emplace_back(i, data.error().text());
-    return {};
-  }
-
-  const Dataset& dataset_;
-  std::span<const std::uint64_t> numbers_;
-  std::uint8_t* out_;
-  std::uint64_t* place_;
-  bool skip_;
-  std::vector<std::size_t> order_;
-  std::atomic<std::size_t> next_ = 0;
-  std::mutex mutex_;
-  Failures failures_;
-};
-
-/// Reads stored records into consecutive bytes; places[i] is set to begin and end of the data of
-/// numbers[i]. `skip`: a record that cannot be read becomes empty, and is returned.
-Failures read_many(const Dataset& dataset, const Numbers& numbers, const Output& out,
-                   const OutputPlaces& places, unsigned threads, bool skip) {
-  ManyReader reader(dataset, numbers, out, places, skip);
-  return carry_out({}, [&](const records::Show& shown) -> base::Result<Failures> {
-    records::Meter meter(shown);
-    base::Status status =
-        records::run_team(threads, meter, [&](unsigned) { return reader.read_some(meter); });
-    return status ? base::Result<Failures>(reader.failures()) : status.error();
-  });
-}
-
 /// Returns bytes and path of the index. `begins`: the beginning of each group, and the end of the
 /// last one; `firsts`: the first record of each group, and the number of all records.
 std::tuple<std::uint64_t, nb::bytes> write_groups(const nb::bytes& path, const std::string& format,
@@ -398,16 +316,6 @@ std::tuple<std::string, NewNumbers, NewNumbers, std::uint64_t> read_groups(const
   const auto first_of = [&](std::uint64_t group) { return index.first_of_group(group); };
   return {records::format_of(index.kind()).name, new_numbers(count + 1, begin_of),
           new_numbers(count + 1, first_of), index.bytes()};
-}
-
-/// Returns the bytes of stored records.
-std::uint64_t bytes_of(const Dataset& dataset, const Numbers& numbers) {
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    require_record(dataset, numbers.data()[i]);
-    bytes += dataset.index().span(numbers.data()[i]).length();
-  }
-  return bytes;
 }
 
 /// Returns the offsets of the records first to last - 1, and the end of the last one.
@@ -473,8 +381,6 @@ void add_records(nb::module_& module) {
       .def_prop_ro("bucketing", bucketing)
       .def_prop_ro("index_bytes", [](const Dataset& dataset) { return dataset.index().bytes(); })
       .def("read", read, "record"_a)
-      .def("bytes_of", bytes_of, "numbers"_a)
-      .def("read_many", read_many, "numbers"_a, "out"_a, "places"_a, "threads"_a, "skip"_a)
       .def("offsets", offsets, "first"_a, "last"_a)
       .def("attributes", attributes, "record"_a)
       .def("verify", verify, "threads"_a, "most"_a, "show"_a);

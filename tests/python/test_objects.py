@@ -136,11 +136,57 @@ def test_more_than_64_requests_overlap(s3):
     assert 64 < count_overlapping(gets(s3)) <= MOST
 
 
-def test_batches_of_a_mixture_share_the_requests_at_the_same_time(s3):
-    loader = Loader(Mixture([("s3://bucket/train.prec", 1)]), 50, shuffle=True, seed=2)
+def mix(path) -> Loader:
+    return Loader(Mixture([(path, 1)]), 32, shuffle=True, seed=2)
+
+
+def group_by_length(path):
+    loader = Loader(path, 32, shuffle=True, seed=2)
+    return loader.batch(tokens=20 * 32, lengths=[1 + number % 20 for number in range(COUNT)])
+
+
+@pytest.mark.parametrize("make", [mix, group_by_length])
+def test_batches_by_number_share_requests_as_those_of_the_plain_order(s3, pack, make):
+    local = numbers(make(str(pack)))
+    assert sorted(local) == list(range(COUNT))
+    assert numbers(make("s3://bucket/train.prec")) == local
+    requested = gets(s3)
+    assert len(requested) <= COUNT / 6
+    s3.clear()
+    numbers(Loader("s3://bucket/train.prec", 32, shuffle=True, seed=2))
+    assert len(requested) <= 2 * len(gets(s3))
+
+
+def test_batches_of_a_mixture_overlap(s3):
+    """Without memory for the gaps and for other batches each record of a batch takes a request."""
+    mixture = Mixture([("s3://bucket/train.prec", 1)])
+    loader = Loader(mixture, 50, shuffle=True, seed=2, memory=1)
     s3.inject(*[{"kind": "delay", "seconds": 0.3}] * COUNT)
     assert sorted(numbers(loader)) == list(range(COUNT))
-    assert 8 <= count_overlapping(gets(s3)) <= MOST
+    assert 20 <= count_overlapping(gets(s3)) <= MOST
+
+
+def test_the_items_of_a_batch_share_requests(s3, pack):
+    torch = pytest.importorskip("torch")
+    read = {
+        path: [
+            int.from_bytes(bytes(row[:8].numpy()), "little")
+            for batch in torch.utils.data.DataLoader(
+                Dataset(path).torch(), batch_size=50, collate_fn=list
+            )
+            for row in batch
+        ]
+        for path in (str(pack), "s3://bucket/train.prec")
+    }
+    assert read["s3://bucket/train.prec"] == read[str(pack)]
+    assert len(gets(s3)) <= 1 + COUNT // 50
+
+
+def test_a_list_of_numbers_reads_neighbours_together(s3, pack):
+    wanted = [*range(40), 300, 7, 7]
+    remote = Dataset("s3://bucket/train.prec")[wanted]
+    assert [bytes(one) for one in remote] == [bytes(one) for one in Dataset(pack)[wanted]]
+    assert len(gets(s3)) <= 3
 
 
 def test_single_records_lists_and_names(s3, pack):

@@ -37,14 +37,25 @@ std::shared_ptr<const Dataset> make_numbered(const std::string& path, std::uint6
 struct Loaded {
   std::vector<std::uint64_t> numbers, contents;
   std::vector<std::size_t> batches;
+  std::vector<std::uint64_t> ends;
   std::uint64_t failures = 0;
 };
 
-Loaded load(const LoadRequest& request) {
+/// Loads all batches, or gives and loads these, as many at a time as the loader wants.
+Loaded load(const LoadRequest& request, std::vector<GivenBatch> given = {}) {
   Loaded out;
   auto loader = Loader::start(request);
   EXPECT_TRUE(loader.ok());
-  for (Batch batch{}; *(*loader)->next(batch, kPatience) == Loader::Outcome::batch;) {
+  auto next = given.begin();
+  const auto give = [&] {
+    while (request.given && (*loader)->wants_batch())
+      if (next == given.end())
+        (*loader)->end_giving();
+      else
+        (*loader)->give(std::move(*next++));
+  };
+  for (Batch batch{}; give(), *(*loader)->next(batch, kPatience) == Loader::Outcome::batch;) {
+    out.ends.push_back(batch.end);
     out.batches.push_back(batch.last - batch.first);
     for (std::size_t i = batch.first; i < batch.last; ++i) {
       out.numbers.push_back(batch.reading->numbers()[i]);
@@ -100,6 +111,34 @@ TEST_F(RecordsLoader, GivesTheRecordsOfTheOrderWhateverTheThreadsAndTheMemory) {
           EXPECT_EQ(loaded.batches.back(), 700 - 21 * 32);
         }
   }
+}
+
+TEST_F(RecordsLoader, GivesTheBatchesThatItWasGivenWhateverTheThreadsAndTheMemory) {
+  const auto dataset = make_numbered(file("data"), 700, 5000);
+  std::vector<GivenBatch> given;
+  std::vector<std::uint64_t> numbers;
+  for (std::uint64_t batch = 0; batch < 90; ++batch) {
+    given.push_back({{}, 1000 + batch});
+    for (std::uint64_t i = 0; i < batch % 17; ++i)  // of different sizes, some empty
+      numbers.push_back(given.back().numbers.emplace_back((batch * batch + 31 * i) % 700));
+  }
+  for (const unsigned threads : {1U, 4U})
+    for (const std::uint64_t memory : {1U, 100'000U, 1U << 20}) {
+      const Loaded loaded = load({.datasets = {dataset},
+                                  .given = true,
+                                  .order = {},
+                                  .schedule = {},
+                                  .memory = memory,
+                                  .most_threads = threads},
+                                 given);
+      EXPECT_EQ(loaded.numbers, numbers);
+      EXPECT_EQ(loaded.contents, numbers);
+      ASSERT_EQ(loaded.batches.size(), 90U);
+      for (std::size_t batch = 0; batch < 90; ++batch) {
+        EXPECT_EQ(loaded.batches[batch], batch % 17);
+        EXPECT_EQ(loaded.ends[batch], 1000 + batch);
+      }
+    }
 }
 
 TEST_F(RecordsLoader, SeveralDataSetsAreOneAfterTheOther) {

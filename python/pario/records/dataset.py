@@ -16,12 +16,14 @@ from pario._native import (
     RecordFile,
     guess_record_format,
     open_records,
+    read_records,
     scan_records,
 )
 from pario.errors import ParioError
 from pario.records.foreign import foreign_format
 from pario.records.groups import MEMORY, GroupedFile
 from pario.records.samples import Decoders, Samples, decoders_of, split_members
+from pario.records.stream import REMOTE_THREADS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
 
 #: Threads that read a batch.
 THREADS = 4
-#: Requests to a store at the same time.
-REMOTE_THREADS = 128
 #: Batches of fewer records are read by the calling thread's one helper.
 _FEW = 16
 _said = False
@@ -288,7 +288,7 @@ class Dataset(Sequence[memoryview]):
         return [view[begin:end] for begin, end in places.tolist()]
 
     def read_numbers(
-        self, numbers: NDArray[Any], *, skip: bool, threads: int = 0
+        self, numbers: NDArray[Any], *, skip: bool
     ) -> tuple[NDArray[Any], NDArray[Any], list[tuple[int, str]]]:
         """Reads records together.
 
@@ -298,23 +298,16 @@ class Dataset(Sequence[memoryview]):
             The numbers of records that exist.
         skip : bool
             Report unreadable records instead of raising the error of the first one.
-        threads : int
-            0: by the kind of the file, and the number of records.
 
         Returns
         -------
         tuple
-            The bytes of all records, the begin and end of each record, and for each unreadable one
-            its position in ``numbers`` and the error.
+            The bytes of all records, and some between them, the begin and end of each record, and
+            for each unreadable one its position in ``numbers`` and the error.
         """
-        import numpy as np
-
         if isinstance(self.file, GroupedFile):
             return self.file.read_many(numbers, skip=skip)
-        out = np.empty(self.file.bytes_of(numbers), dtype=np.uint8)
-        places = np.empty((len(numbers), 2), dtype=np.uint64)
-        threads = threads or self._threads_for(len(numbers))
-        return out, places, self.file.read_many(numbers, out, places, threads, skip)
+        return read_records(self.file, numbers, self._threads_for(len(numbers)), skip)
 
     def with_typed_rows(self) -> Dataset:
         """The same records, but rows of Parquet as pickled dictionaries of values and arrays."""
@@ -392,12 +385,12 @@ class Dataset(Sequence[memoryview]):
 
 def _open(path: str, options: _Options) -> tuple[RecordFile | GroupedFile, bool]:
     format = options.format
+    name = os.fsencode(path)
     if foreign := foreign_format(path, format):
         grouped = GroupedFile(path, foreign, options.column, options.memory, options.verify)
         return grouped, grouped.index_bytes > 0
     if options.column:
         raise ParioError(f"{path}: column {options.column}: only records of Parquet have columns")
-    name = os.fsencode(path)
     if not format:
         try:
             return open_records(name, options.verify), True

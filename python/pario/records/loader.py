@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Union
 from pario._native import RecordFile, RecordLoader, schedule_step, schedule_steps, start_loader
 from pario.errors import ParioError
 from pario.records.batch import Batch
-from pario.records.dataset import REMOTE_THREADS, Dataset
+from pario.records.dataset import Dataset
 from pario.records.epochs import Epochs, find_rank
 from pario.records.group_loader import GroupedFiles, GroupLoader
 from pario.records.groups import GroupedFile
 from pario.records.mixture import Mixture
-from pario.records.number_loader import NumberedBatch, NumberLoader, share_batches
+from pario.records.number_loader import NumberedBatch, load_numbers, share_batches
 from pario.records.orders import Numbers, make_order
 from pario.records.passes import Place
 from pario.records.regroup import Regrouped
@@ -27,7 +27,7 @@ from pario.records.samples import Decode, Decoders, Inputs, decoders_of
 from pario.records.state import check_whole
 from pario.records.stats import LoaderStats, Progress
 from pario.records.steps import Steps
-from pario.records.stream import BatchStream, Share
+from pario.records.stream import REMOTE_THREADS, BatchStream, Share
 from pario.records.workers import Mark, Processes, Threads, apply
 
 if TYPE_CHECKING:
@@ -300,8 +300,8 @@ class Loader(Epochs):
             return GroupLoader(self._grouped, order, share, self._memory, self._threads)
         return start_loader(self._files(), order, share, self._memory, self._threads, self._direct)
 
-    def _start_numbers(self, batches: Iterator[NumberedBatch]) -> NumberLoader:
-        return NumberLoader(self.datasets, batches, self._memory, self._threads)
+    def _start_numbers(self, batches: Iterator[NumberedBatch]) -> BatchStream:
+        return load_numbers(self.datasets, batches, self._memory, self._threads, self._direct)
 
     def _numbers(self) -> Numbers:
         """The function that returns the records of the epoch's positions [first, last)."""

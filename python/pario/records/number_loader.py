@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from pario._native import schedule_step, schedule_steps
+from pario._native import RecordFile, schedule_step, schedule_steps, start_number_loader
 from pario.records.orders import Numbers
 from pario.records.samples import RecordSource
 from pario.records.stream import BatchStream, RawBatch, Share
@@ -16,14 +16,69 @@ from pario.records.stream import BatchStream, RawBatch, Share
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Batches of remote records that are read at the same time; the other threads read records of one.
-_REMOTE_BATCHES = 8
+#: Batches that are given to the native loader before each batch that it returns, at most.
+_GIVEN = 16
+#: Batches of which some records are in groups that are read at the same time, at most.
+_BATCHES = 16
 #: The records of a batch, and the position of all ranks after it.
 NumberedBatch = tuple["NDArray[Any]", int]
 
 
-class NumberLoader(BatchStream):
-    """Batches of any records. Threads read ahead, each one batch."""
+def load_numbers(
+    datasets: Sequence[RecordSource],
+    batches: Iterator[NumberedBatch],
+    memory: int,
+    threads: int,
+    direct: bool = False,
+) -> BatchStream:
+    """Reads batches of any records ahead, within the memory."""
+    files = [one.file for one in datasets if isinstance(one.file, RecordFile)]
+    if len(files) == len(datasets):
+        return _NativeNumberLoader(files, batches, memory, threads, direct)
+    return _GroupedNumberLoader(datasets, batches, memory, threads)
+
+
+class _NativeNumberLoader(BatchStream):
+    """Batches of records that are read one by one, by the loader of the plain order."""
+
+    def __init__(
+        self,
+        files: list[RecordFile],
+        batches: Iterator[NumberedBatch],
+        memory: int,
+        threads: int,
+        direct: bool,
+    ) -> None:
+        self._native = start_number_loader(files, memory, threads, direct)
+        self._numbers = batches
+        super().__init__(threads)
+
+    def _load(self) -> Generator[RawBatch, None, None]:
+        while True:
+            self._give_batches()
+            batch = self._native.next()
+            if batch is None:
+                return
+            yield batch
+
+    def _give_batches(self) -> None:
+        for _ in range(_GIVEN):
+            if not self._native.wants_batch():
+                return
+            batch = next(self._numbers, None)
+            if batch is None:
+                self._native.end_giving()
+            else:
+                self._native.give(*batch)
+
+    def threads(self) -> int:
+        """The number of threads."""
+        return self._native.threads()
+
+
+class _GroupedNumberLoader(BatchStream):
+    """Batches of records of which some are decoded group by group. Threads read ahead, each one
+    batch."""
 
     def __init__(
         self,
@@ -36,12 +91,7 @@ class NumberLoader(BatchStream):
 
         self._datasets, self._numbers, self._memory = datasets, batches, memory
         self._ends = np.cumsum([len(one) for one in datasets]).astype("i8")
-        #: Threads for the records of one batch; 0: as its source chooses.
-        self._within = 0
-        if any(one.remote for one in datasets):
-            self._within = max(1, threads // _REMOTE_BATCHES)
-            threads = min(threads, _REMOTE_BATCHES)
-        super().__init__(threads)
+        super().__init__(min(threads, _BATCHES))
 
     def _load(self) -> Generator[RawBatch, None, None]:
         ahead: deque[Future[RawBatch]] = deque()
@@ -70,9 +120,7 @@ class NumberLoader(BatchStream):
         for file in np.unique(which).tolist():
             own, dataset = np.flatnonzero(which == file), self._datasets[file]
             local = numbers[own] - np.uint64(self._ends[file] - len(dataset))
-            memory, found, failed = dataset.read_numbers(
-                local, skip=True, threads=self._within if dataset.remote else 0
-            )
+            memory, found, failed = dataset.read_numbers(local, skip=True)
             places[own] = found + np.uint64(size)
             failures += [(int(numbers[own[position]]), text) for position, text in failed]
             parts.append(memory)

@@ -16,8 +16,9 @@ from pario import objects
 from pario.errors import ParioError
 from pario.publishing import replacing
 from pario.records.batch import Batch
-from pario.records.number_loader import NumberLoader
+from pario.records.number_loader import load_numbers
 from pario.records.samples import Decode, Inputs, RecordSource
+from pario.records.stream import REMOTE_THREADS
 from pario.state import cache_folder
 
 if TYPE_CHECKING:
@@ -50,13 +51,14 @@ def _learn(dataset: RecordSource, field: str) -> NDArray[Any]:
     import numpy as np
 
     source = dataset.with_column(field)
+    threads = REMOTE_THREADS if source.remote else _THREADS
     inputs, decode = Inputs([source]), Decode({})
     lengths = np.full(len(source), -1, dtype=np.int64)
     batches = (
         (np.arange(first, min(first + _TOGETHER, len(source)), dtype="u8"), 0)
         for first in range(0, len(source), _TOGETHER)
     )
-    with closing(NumberLoader([source], batches, _MEMORY, _THREADS)) as loader:
+    with closing(load_numbers([source], batches, _MEMORY, threads)) as loader:
         while read := loader.next():
             memory, numbers, places, failures, _ = read
             if failures and dataset.errors == "raise":

@@ -36,6 +36,7 @@ class RecordSource(Protocol):
 
     path: str
     errors: str
+    file: Any
 
     def __len__(self) -> int: ...
     def __getitem__(self, which: int, /) -> memoryview: ...
@@ -50,7 +51,7 @@ class RecordSource(Protocol):
     def remote(self) -> bool: ...  # noqa: D102
     def with_column(self, field: str) -> RecordSource: ...  # noqa: D102
     def read_numbers(  # noqa: D102
-        self, numbers: NDArray[Any], *, skip: bool, threads: int = 0
+        self, numbers: NDArray[Any], *, skip: bool
     ) -> tuple[NDArray[Any], NDArray[Any], list[tuple[int, str]]]: ...
 
 

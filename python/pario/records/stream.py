@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+#: Requests to a store at the same time.
+REMOTE_THREADS = 128
 #: Positions read before, records of a batch, ranks, rank, stride, offset, treatment of the
 #: remainder.
 Share = tuple[int, int, int, int, int, int, str]

@@ -16,6 +16,8 @@ constexpr unsigned kFirstThreads = 2;
 constexpr std::uint64_t kRemoteEighths = 3;
 /// Each remote group has so many times the batches of the one before, as a power of two.
 constexpr std::uint64_t kRemoteGrowth = 2;
+/// Given records that are read ahead at most: their numbers, and those who give them, take memory.
+constexpr std::uint64_t kMostGivenRecords = 1 << 16;
 
 std::uint64_t thread_processor_ns() {
   timespec now{};
@@ -109,8 +111,46 @@ void Loader::finish_task(const Task& task) {
 bool Loader::may_plan() const {
   if (planning_ || !status_.ok()) return false;
   return planned_ ? fits_in_memory(planned_->reading->bytes())
-                  : next_step_ < request_.schedule.steps() &&
-                        (waiting_bytes_ < request_.memory || groups_.empty());
+                  : has_next_group() && (waiting_bytes_ < request_.memory || groups_.empty());
+}
+
+/// Given batches wait until they fill a group, unless next() waits for them.
+bool Loader::has_next_group() const {
+  if (!request_.given) return !all_planned();
+  if (given_.empty()) return false;
+  return groups_.empty() || given_.fill(group_limits());
+}
+
+bool Loader::all_planned() const {
+  return request_.given ? given_.is_complete() && given_.empty()
+                        : next_step_ >= request_.schedule.steps();
+}
+
+bool Loader::wants_batch() const {
+  const std::scoped_lock lock(mutex_);
+  if (given_.is_complete() || !status_.ok()) return false;
+  std::uint64_t records = given_.records();
+  for (const Group& group : groups_) records += group.reading->numbers().size();
+  if (planned_) records += planned_->reading->numbers().size();
+  const std::uint64_t bytes = waiting_bytes_ + given_.bytes();
+  return records == 0 || (bytes < request_.memory && records < kMostGivenRecords);
+}
+
+void Loader::give(GivenBatch batch) {
+  const std::uint64_t bytes = files_.bytes_of(batch.numbers);
+  {
+    const std::scoped_lock lock(mutex_);
+    given_.add(std::move(batch), bytes);
+  }
+  changed_.notify_one();
+}
+
+void Loader::end_giving() {
+  {
+    const std::scoped_lock lock(mutex_);
+    given_.end();
+  }
+  changed_.notify_one();
 }
 
 bool Loader::fits_in_memory(std::uint64_t bytes) const {
@@ -118,10 +158,12 @@ bool Loader::fits_in_memory(std::uint64_t bytes) const {
 }
 
 /// The number of steps of the next group. Groups of remote records grow from the first batch on, so
-/// that it comes soon. The caller holds the lock.
+/// that it comes soon. The caller holds the lock; has_next_group().
 std::uint64_t Loader::steps_together() const {
-  const Schedule& schedule = request_.schedule;
-  if (!files_.any_remote()) return std::max<std::uint64_t>(1, kRecordsTogether / schedule.batch);
+  if (!files_.any_remote()) {
+    const std::uint64_t batch = request_.given ? given_.next_size() : request_.schedule.batch;
+    return std::max<std::uint64_t>(1, kRecordsTogether / std::max<std::uint64_t>(1, batch));
+  }
   return std::uint64_t{1} << std::min<std::uint64_t>(kRemoteGrowth * planned_groups_, 20);
 }
 
@@ -134,8 +176,13 @@ void Loader::plan_group(std::unique_lock<std::mutex>& lock) {
     Group group;
     std::uint64_t step = next_step_;
     const std::uint64_t together = steps_together();
+    std::vector<GivenBatch> given;
+    if (request_.given) given = given_.take(group_limits());
     lock.unlock();
-    plan(group, step, together);
+    if (request_.given)
+      plan_given(group, std::move(given));
+    else
+      plan(group, step, together);
     lock.lock();
     next_step_ = step;
     ++planned_groups_;
@@ -166,8 +213,7 @@ void Loader::plan(Group& group, std::uint64_t& step, std::uint64_t together) con
   std::vector<std::uint64_t> numbers;
   std::uint64_t bytes = 0;
   const bool remote = files_.any_remote();
-  const std::uint64_t most = request_.memory / 8 * kRemoteEighths, begin = step,
-                      few = step + together,
+  const std::uint64_t most = most_group_bytes(), begin = step, few = step + together,
                       bucket_end = order_.bucket_end(schedule.step(step).first);
   for (; step < schedule.steps(); ++step) {
     const Schedule::Step positions = schedule.step(step);
@@ -184,9 +230,26 @@ void Loader::plan(Group& group, std::uint64_t& step, std::uint64_t together) con
   for (Batch& batch : group.batches) batch.reading = group.reading;
 }
 
+void Loader::plan_given(Group& group, std::vector<GivenBatch> batches) const {
+  std::vector<std::uint64_t> numbers;
+  for (const GivenBatch& batch : batches) {
+    const std::size_t first = numbers.size();
+    numbers.insert(numbers.end(), batch.numbers.begin(), batch.numbers.end());
+    group.batches.push_back({{}, first, numbers.size(), batch.end});
+  }
+  group.reading = Reading::plan(files_, std::move(numbers), request_.memory);
+  for (Batch& batch : group.batches) batch.reading = group.reading;
+}
+
+GivenBatches::Limits Loader::group_limits() const {
+  return {steps_together(), most_group_bytes(), kMostGivenRecords / 8 * kRemoteEighths};
+}
+
+/// Bytes of a group of remote records.
+std::uint64_t Loader::most_group_bytes() const { return request_.memory / 8 * kRemoteEighths; }
+
 bool Loader::is_ready() const {
-  if (groups_.empty())
-    return !status_.ok() || (!planning_ && !planned_ && next_step_ >= request_.schedule.steps());
+  if (groups_.empty()) return !status_.ok() || (!planning_ && !planned_ && all_planned());
   return groups_.front().done == groups_.front().reading->tasks();
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/base.hpp"
+#include "data/records/given_batches.hpp"
 #include "data/records/order.hpp"
 #include "data/records/reading.hpp"
 
@@ -19,6 +20,8 @@ namespace pario::records {
 
 struct LoadRequest {
   std::vector<std::shared_ptr<const Dataset>> datasets;
+  /// True: the batches are those of Loader::give(), not of `order` and `schedule`.
+  bool given = false;
   OrderRequest order;
   Schedule schedule;
   /// Bytes that are read ahead at most; a larger batch or bucket is read by itself.
@@ -40,6 +43,13 @@ class Loader {
  public:
   static base::Result<std::unique_ptr<Loader>> start(const LoadRequest& request);
   ~Loader();
+
+  /// True if another batch should be given before the next call of next(), so that the memory for
+  /// read-ahead is used.
+  bool wants_batch() const;
+  void give(GivenBatch batch);
+  /// No further batch will be given.
+  void end_giving();
 
   enum class Outcome : std::uint8_t { batch, not_yet, end };
   /// Waits at most `patience_ns` for the next batch. Batches may outlive the Loader. Records that
@@ -66,10 +76,15 @@ class Loader {
   std::optional<Task> take_task();
   void finish_task(const Task& task);
   bool may_plan() const;
+  bool has_next_group() const;
+  bool all_planned() const;
+  std::uint64_t most_group_bytes() const;
+  GivenBatches::Limits group_limits() const;
   bool fits_in_memory(std::uint64_t bytes) const;
   std::uint64_t steps_together() const;
   void plan_group(std::unique_lock<std::mutex>& lock);
   void plan(Group& group, std::uint64_t& step, std::uint64_t together) const;
+  void plan_given(Group& group, std::vector<GivenBatch> batches) const;
   void add_group(std::unique_lock<std::mutex>& lock);
   void add_thread();
   void add_thread_if_useful();
@@ -87,6 +102,7 @@ class Loader {
   std::optional<Group> planned_;  ///< the next group, for which there is no memory yet
   std::uint64_t next_step_ = 0, waiting_bytes_ = 0;
   std::uint64_t planned_groups_ = 0;
+  GivenBatches given_;
   bool planning_ = false, ending_ = false;
   base::Status status_;
   /// Wall-clock and processor time of tasks since the last thread was added.

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <tuple>
 
@@ -127,7 +128,7 @@ base::Status Files::read(const Place& place, base::Extent where, std::span<std::
 }
 
 std::unique_ptr<Reading> Reading::plan(const Files& files, std::vector<std::uint64_t> numbers,
-                                       std::uint64_t most) {
+                                       std::uint64_t most, unsigned threads) {
   std::unique_ptr<Reading> reading(new Reading(files, std::move(numbers)));
   reading->sort();
   std::uint64_t gap = kRemoteGap;
@@ -135,7 +136,7 @@ std::unique_ptr<Reading> Reading::plan(const Files& files, std::vector<std::uint
     reading->find_runs(gap);
     gap = gap > kLeastGap ? gap / 2 : 0;
   } while (reading->is_too_much(most) && gap != 0);
-  reading->find_tasks();
+  reading->find_tasks(std::min(kTask, reading->bytes_ / std::max(1U, threads)));
   return reading;
 }
 
@@ -145,8 +146,10 @@ bool Reading::is_too_much(std::uint64_t most) const {
 
 base::Status Reading::take_memory(Pool& pool) {
   base::Result<std::shared_ptr<Buffer>> memory = pool.take(bytes_);
-  if (memory.ok()) memory_ = std::move(*memory);
-  return memory.status();
+  if (!memory.ok()) return memory.error();
+  memory_ = std::move(*memory);
+  span_ = memory_->span();
+  return {};
 }
 
 void Reading::sort() {
@@ -209,12 +212,13 @@ Reading::Run Reading::join_neighbours(std::size_t first, std::uint64_t most_gap)
   return run;
 }
 
-void Reading::find_tasks() {
+/// Divides the runs into tasks of at least `least` bytes; a run of a remote file is one.
+void Reading::find_tasks(std::uint64_t least) {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     bytes += runs_[i].where.length();
     const bool remote = files_.remote(places_[sorted_[runs_[i].first]]);
-    if (bytes < kTask && i + 1 < runs_.size() && !remote) continue;
+    if (bytes < least && i + 1 < runs_.size() && !remote) continue;
     tasks_.push_back(i + 1);
     bytes = 0;
   }
@@ -224,12 +228,26 @@ void Reading::carry_out(std::size_t task) {
   for (std::size_t i = task == 0 ? 0 : tasks_[task - 1]; i < tasks_[task]; ++i) read(runs_[i]);
 }
 
+base::Status Reading::carry_out_all(unsigned threads, bool skip, const Show& show) {
+  Meter meter(show);
+  std::atomic<std::size_t> next = 0;
+  const auto workers = static_cast<unsigned>(std::min<std::size_t>(threads, tasks_.size()));
+  return run_team(workers, meter, [&](unsigned) -> base::Status {
+    for (std::size_t task = next++; task < tasks_.size() && !meter.is_stopped(); task = next++) {
+      carry_out(task);
+      base::Status status = skip ? base::Status() : first_failure();
+      if (!status) return status;
+    }
+    return {};
+  });
+}
+
 void Reading::read(const Run& run) {
   const Files::Place& first = places_[sorted_[run.first]];
   const std::uint64_t length = run.where.length();
   const auto sparse = std::make_unique_for_overwrite<std::byte[]>(run.compact ? length : 0);
   const std::span<std::byte> memory =
-      run.compact ? std::span(sparse.get(), length) : memory_->span().subspan(run.at, length);
+      run.compact ? std::span(sparse.get(), length) : span_.subspan(run.at, length);
   if (base::Status status = files_.read(first, run.where, memory); !status)
     return fail(run, status.error());
   std::uint64_t end = run.at;  // of the records that were copied
@@ -240,7 +258,7 @@ void Reading::read(const Run& run) {
       take(sorted_[i], run.at + offset);
       continue;
     }
-    std::ranges::copy(memory.subspan(offset, where.length()), memory_->span().begin() + end);
+    std::ranges::copy(memory.subspan(offset, where.length()), span_.subspan(end).begin());
     take(sorted_[i], end);
     end += where.length();
   }
@@ -249,7 +267,7 @@ void Reading::read(const Run& run) {
 /// Notes that the record `number` of places_ was read to `at` in memory.
 void Reading::take(std::size_t number, std::uint64_t at) {
   const Files::Place& place = places_[number];
-  const std::span<const std::byte> record = memory_->span().subspan(at, place.where.length());
+  const std::span<const std::byte> record = span_.subspan(at, place.where.length());
   if (base::Status status = files_.check(place, record); !status)
     return add_failure(number, status.error());
   const base::Extent data = files_.format_of(place).payload(record);
@@ -258,7 +276,12 @@ void Reading::take(std::size_t number, std::uint64_t at) {
 
 void Reading::add_failure(std::size_t number, const base::Error& error) {
   const std::scoped_lock lock(mutex_);
-  failures_.push_back({numbers_[number], error});
+  failures_.push_back({number, error});
+}
+
+base::Status Reading::first_failure() {
+  const std::scoped_lock lock(mutex_);
+  return failures_.empty() ? base::Status() : base::Status(failures_.front().error);
 }
 
 /// Reads the records of a failed run one by one, so that only unreadable ones fail. Requests to a

@@ -12,6 +12,7 @@
 #include "core/base/base.hpp"
 #include "data/records/dataset.hpp"
 #include "data/records/disk.hpp"
+#include "data/records/team.hpp"
 
 namespace pario::records {
 
@@ -78,7 +79,7 @@ class Files {
 };
 
 struct Failure {
-  std::uint64_t number;  ///< of the record
+  std::size_t position;  ///< of the record in Reading::numbers()
   base::Error error;
 };
 
@@ -87,22 +88,29 @@ struct Failure {
 class Reading {
  public:
   /// Unneeded bytes between neighbours are read to save requests, as far as the memory for all is
-  /// at most `most`. Bytes between records of an object are read, but not kept.
+  /// at most `most`. Bytes between records of an object are read, but not kept. `threads`: tasks of
+  /// local files are so small that each of so many threads gets one.
   static std::unique_ptr<Reading> plan(const Files& files, std::vector<std::uint64_t> numbers,
-                                       std::uint64_t most);
+                                       std::uint64_t most, unsigned threads = 1);
   /// Takes the memory of the bytes; before the tasks.
   base::Status take_memory(Pool& pool);
+  /// Uses memory of bytes() bytes that the caller owns, instead.
+  void use_memory(std::span<std::byte> memory) { span_ = memory; }
 
   std::size_t tasks() const { return tasks_.size(); }
   /// Executes a task. Any threads may execute tasks at the same time, each task once.
   void carry_out(std::size_t task);
+  /// Executes all tasks by at most `threads` threads. `skip`: continues after a record that cannot
+  /// be read, otherwise returns its Error.
+  base::Status carry_out_all(unsigned threads, bool skip, const Show& show);
   std::uint64_t bytes() const { return bytes_; }
 
   // After all tasks are done:
   const std::vector<std::uint64_t>& numbers() const { return numbers_; }
-  /// The extent of the data of each record in memory(); empty if it failed.
+  /// The extent of the data of each record in the memory; empty if it failed.
   const std::vector<base::Extent>& data() const { return data_; }
   const std::vector<Failure>& failures() const { return failures_; }
+  /// The memory of the pool.
   const std::shared_ptr<Buffer>& memory() const { return memory_; }
 
  private:
@@ -120,11 +128,12 @@ class Reading {
   void find_runs(std::uint64_t most_gap);
   Run join_neighbours(std::size_t first, std::uint64_t most_gap) const;
   bool is_too_much(std::uint64_t most) const;
-  void find_tasks();
+  void find_tasks(std::uint64_t least);
   void read(const Run& run);
   void take(std::size_t number, std::uint64_t at);
   void fail(const Run& run, const base::Error& error);
   void add_failure(std::size_t number, const base::Error& error);
+  base::Status first_failure();
 
   const Files& files_;
   std::vector<std::uint64_t> numbers_;
@@ -136,7 +145,8 @@ class Reading {
   std::uint64_t bytes_ = 0;  ///< of memory_ that are used
   /// Bytes that are requested from servers, and those of records among them.
   std::uint64_t requested_ = 0, needed_ = 0;
-  std::shared_ptr<Buffer> memory_;
+  std::shared_ptr<Buffer> memory_;  ///< null: memory of the caller
+  std::span<std::byte> span_;
   std::mutex mutex_;
   std::vector<Failure> failures_;
 };
