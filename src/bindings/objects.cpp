@@ -2,6 +2,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "bindings/bindings.hpp"
 #include "bindings/gil.hpp"
@@ -137,6 +139,14 @@ std::optional<std::tuple<nb::bytes, std::uint64_t, std::uint64_t>> describe_bloc
                     (*cache)->bytes());
 }
 
+/// Opens objects, or misses them, at the same time. Within KeptObjects.
+void open_together(const std::vector<nb::bytes>& urls) {
+  std::vector<std::string> names;
+  for (const nb::bytes& url : urls) names.emplace_back(url.c_str(), url.size());
+  const Released released;  // the requests are made by Python
+  file::open_together(names);
+}
+
 /// A context in which each object is opened once.
 class KeptScope {
  public:
@@ -157,6 +167,7 @@ void add_objects(nb::module_& module) {
       },
       "store"_a);
   module.def("describe_block_cache", describe_block_cache);
+  module.def("open_objects", open_together, "urls"_a);
   nb::class_<KeptScope>(module, "KeptObjects")
       .def(nb::init<>())
       .def("__enter__", &KeptScope::enter)

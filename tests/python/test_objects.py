@@ -15,6 +15,7 @@ from pario.cli import main
 from pario.errors import ParioError
 from pario.objects import Objects
 from pario.records import Dataset, Loader, Mixture
+from pario.records.orders import make_order
 from tests.python.support.stores import Proxy, get, put, run_http_server, run_s3_server
 from tests.support.commands import Command
 
@@ -85,6 +86,29 @@ def test_a_cold_first_batch_takes_two_round_trips(s3, how):
     assert requests[0].range.startswith("bytes=-")  # the end, with size, version and index
     # Requests of later batches may have been answered, too: after those of the first one.
     assert count_round_trips([one for one in requests[:17] if one.end]) == 2
+
+
+@pytest.mark.parametrize(("lines", "opened"), [(100_000, 1), (500_000, 2)])
+def test_a_cold_first_batch_with_an_uploaded_index_takes_three_round_trips(
+    s3, tmp_path, lines, opened
+):
+    """The ends of object and index; the beginning of the object, to compare it with the index, and
+    that of an index which is longer than the end that came; the records."""
+    path = tmp_path / "a.txt"
+    lengths = np.random.default_rng(1).integers(0, 60, lines)
+    path.write_bytes(b"".join(b"x" * length + b"\n" for length in lengths.tolist()))
+    pario("index", path)
+    index = (tmp_path / "a.txt.pidx").read_bytes()
+    assert (len(index) > 256 << 10) == (lines == 500_000)
+    for name, data in (("a.txt", path.read_bytes()), ("a.txt.pidx", index)):
+        put(f"{s3.address}/bucket/{name}", data)
+    s3.clear()
+    s3.inject(*[{"kind": "delay", "seconds": 1}] * 200)
+    batches = iter(Loader("s3://bucket/a.txt", 16, shuffle=True, seed=1, memory=1 << 20))
+    numbers = make_order(("shuffled", 1, 0, 1, 1), [lines]).numbers(0, 16)
+    assert [len(one) for one in next(batches)] == lengths[numbers].tolist()
+    requests = sorted(gets(s3), key=lambda one: one.begin)[: 2 + opened + 16]
+    assert count_round_trips([one for one in requests if one.end]) == 3
 
 
 def count_round_trips(answered) -> int:

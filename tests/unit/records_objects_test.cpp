@@ -120,6 +120,33 @@ TEST_F(Objects, AScopeOpensEachOnce) {
   EXPECT_EQ(store->opened, 4U);
 }
 
+/// Bytes at either end of an object are kept with it.
+TEST_F(Objects, AScopeKeepsTheHeadOfAnObject) {
+  put("s3://b/k", 1 << 20);
+  const std::string urls[] = {"s3://b/k", "s3://b/none"};
+  std::vector<std::byte> bytes(100);
+  {
+    const KeptObjects kept;
+    open_together(urls);
+    EXPECT_EQ(store->opened, 2U);
+    keep_head("s3://b/k", 5000);
+    EXPECT_EQ(open_object("s3://b/none").error().number, ENOENT);
+    const auto object = open_object("s3://b/k");
+    EXPECT_EQ(store->requests, 1U);
+    for (const std::uint64_t at : {0U, 4900U}) {
+      ASSERT_EQ((*object)->read(at, bytes).value(), 100U);
+      EXPECT_EQ(std::memcmp(bytes.data(), store->objects["s3://b/k"].data() + at, 100), 0);
+    }
+    EXPECT_EQ(store->requests, 1U);
+    ASSERT_EQ((*object)->read(4901, bytes).value(), 100U);
+    EXPECT_EQ(std::memcmp(bytes.data(), store->objects["s3://b/k"].data() + 4901, 100), 0);
+    EXPECT_EQ(store->requests, 2U);
+  }
+  EXPECT_EQ(store->opened, 2U);
+  open_together(urls);
+  EXPECT_EQ(store->opened, 2U);
+}
+
 constexpr std::uint64_t kRecord = 10'240, kRecords = 1000;
 
 std::shared_ptr<const records::Dataset> open_dataset(const std::string& url) {

@@ -15,6 +15,7 @@ from pario._native import (
     KeptObjects,
     RecordFile,
     guess_record_format,
+    open_objects,
     open_records,
     read_records,
     scan_records,
@@ -386,6 +387,8 @@ class Dataset(Sequence[memoryview]):
 def _open(path: str, options: _Options) -> tuple[RecordFile | GroupedFile, bool]:
     format = options.format
     name = os.fsencode(path)
+    if objects.is_url(path) and not format and not path.endswith(".prec"):
+        open_objects([name, name + b".pidx"])
     if foreign := foreign_format(path, format):
         grouped = GroupedFile(path, foreign, options.column, options.memory, options.verify)
         return grouped, grouped.index_bytes > 0

@@ -7,6 +7,8 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "core/file/block_cache.hpp"
@@ -15,8 +17,6 @@
 namespace pario::file {
 namespace {
 
-/// Bytes that are read together with the facts of an object: most indexes of packed files.
-constexpr std::uint64_t kTail = 256 << 10;
 /// Bytes that sequential reads of at most kShort bytes read ahead.
 constexpr std::uint64_t kBlock = 8 << 20, kShort = 256 << 10;
 
@@ -55,6 +55,11 @@ void keep(const std::string& url, const FoundFacts& facts) {
   if (process_state().keepers > 0) process_state().kept.insert_or_assign(url, facts);
 }
 
+bool keeps_objects() {
+  const std::scoped_lock guard(process_state().mutex);
+  return process_state().keepers > 0;
+}
+
 void forget(const std::string& url) {
   const std::scoped_lock guard(process_state().mutex);
   process_state().kept.erase(url);
@@ -62,7 +67,7 @@ void forget(const std::string& url) {
 
 FoundFacts find_facts(ObjectStore& store, const std::string& url) {
   if (const std::optional<FoundFacts> kept = find_kept(url)) return *kept;
-  base::Result<ObjectFacts> opened = store.open(url, kTail);
+  base::Result<ObjectFacts> opened = store.open(url, kObjectTail);
   const FoundFacts facts = opened.ok()
                                ? FoundFacts(std::make_shared<const ObjectFacts>(std::move(*opened)))
                                : FoundFacts(opened.error());
@@ -90,6 +95,10 @@ class StoredObject : public ObjectFile {
     if (out.empty()) return length;
     if (begin >= tail) {
       std::memcpy(out.data(), facts_->tail.data() + (begin - tail), length);
+      return length;
+    }
+    if (begin + length <= facts_->head.size()) {
+      std::memcpy(out.data(), facts_->head.data() + begin, length);
       return length;
     }
     const bool ahead = sequential_ && length <= kShort;
@@ -192,7 +201,7 @@ base::Result<ObjectFacts> object_facts(const std::string& url) {
   if (!store.ok()) return store.error();
   const FoundFacts facts = find_facts(**store, url);
   if (!facts.ok()) return facts.error();
-  return ObjectFacts{(*facts)->size, (*facts)->modified, (*facts)->version, {}};
+  return ObjectFacts{(*facts)->size, (*facts)->modified, (*facts)->version};
 }
 
 base::Status write_object(const std::string& url, std::span<const std::byte> data) {
@@ -217,6 +226,26 @@ KeptObjects::KeptObjects() {
 KeptObjects::~KeptObjects() {
   const std::scoped_lock guard(process_state().mutex);
   if (--process_state().keepers == 0) process_state().kept.clear();
+}
+
+void open_together(std::span<const std::string> urls) {
+  if (!keeps_objects()) return;
+  std::vector<std::jthread> threads;
+  try {
+    for (const std::string& url : urls) threads.emplace_back([&url] { (void)open_object(url); });
+  } catch (const std::system_error&) {
+    return;  // the others are opened when they are used
+  }
+}
+
+void keep_head(const std::string& url, std::uint64_t bytes) {
+  if (!keeps_objects()) return;
+  const auto object = open_object(url);
+  if (!object.ok()) return;
+  ObjectFacts facts = (*object)->facts();
+  facts.head.resize(std::min(bytes, facts.size));
+  const auto got = (*object)->read(0, facts.head);
+  if (got.ok()) keep(url, std::make_shared<const ObjectFacts>(std::move(facts)));
 }
 
 }  // namespace pario::file

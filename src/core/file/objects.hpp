@@ -19,12 +19,16 @@ namespace pario::file {
 /// True for "SCHEME://REST".
 bool is_url(std::string_view name);
 
+/// Bytes that are read together with the facts of an object: most indexes of packed files.
+inline constexpr std::uint64_t kObjectTail = 256 << 10;
+
 /// An object, as its store describes it.
 struct ObjectFacts {
   std::uint64_t size = 0;
   std::int64_t modified = 0;  ///< nanoseconds since 1970; 0: not known
   std::string version = {};   ///< its ETag; empty: the store has none
   std::vector<std::byte> tail = {};
+  std::vector<std::byte> head = {};  ///< of keep_head()
 };
 
 /// Access to stores. Any thread may call it.
@@ -53,7 +57,7 @@ class ObjectFile : public File {
 };
 /// Opens an object; ENOSYS: no store is set.
 base::Result<std::unique_ptr<ObjectFile>> open_object(const std::string& url);
-/// The facts of an object that is open or can be opened; without its tail.
+/// The facts of an object that is open or can be opened; without its bytes.
 base::Result<ObjectFacts> object_facts(const std::string& url);
 base::Status write_object(const std::string& url, std::span<const std::byte> data);
 base::Status remove_object(const std::string& url);
@@ -67,5 +71,10 @@ class KeptObjects {
   KeptObjects(const KeptObjects&) = delete;
   KeptObjects& operator=(const KeptObjects&) = delete;
 };
+/// Opens objects, or misses them, at the same time. Without a KeptObjects it does nothing.
+void open_together(std::span<const std::string> urls);
+/// Reads the first bytes of an object, for those who open it from now on. Without a KeptObjects it
+/// does nothing.
+void keep_head(const std::string& url, std::uint64_t bytes);
 
 }  // namespace pario::file

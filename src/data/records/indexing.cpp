@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <system_error>
+#include <thread>
 
 #include "data/records/formats.hpp"
 #include "data/records/index_cache.hpp"
@@ -261,8 +263,23 @@ base::Result<std::vector<std::byte>> grow_index(const IndexRequest& request, con
 
 namespace {
 
+/// Reads the first bytes of an object, which compare_with_file() needs, while the index beside it
+/// is read, if that takes a request.
+std::jthread keep_head_meanwhile(const std::string& path) {
+  if (!file::is_url(path)) return {};
+  const auto index = file::open_object(index_path(path));
+  if (!index.ok() || (*index)->facts().size <= file::kObjectTail) return {};
+  try {
+    return std::jthread([path] { file::keep_head(path, kEnd); });
+  } catch (const std::system_error&) {
+    return {};  // it is read when it is needed
+  }
+}
+
 base::Result<Index> open_beside(const std::string& path) {
+  std::jthread head = keep_head_meanwhile(path);
   base::Result<Index> index = Index::open(index_path(path));
+  if (head.joinable()) head.join();
   if (!index.ok()) {
     if (index.error().number != ENOENT) return index;
     return base::Error{.number = ENOENT,
