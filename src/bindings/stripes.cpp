@@ -120,6 +120,12 @@ std::tuple<bool, bool, std::uint64_t> file_system_traits(const std::string& kind
   return {traits.byte_coherent, traits.locks_across_nodes, traits.domain_unit};
 }
 
+/// Returns the bytes from which writes and reads pass the page cache by; 0: never.
+std::tuple<std::uint64_t, std::uint64_t> direct_sizes_of_lustre(const std::string& root) {
+  const file::DirectSizes sizes = file::direct_sizes_of_lustre(root);
+  return {sizes.write, sizes.read};
+}
+
 /// The kinds of layout.def, and their names in the table of mounts.
 std::vector<std::pair<std::string, std::vector<std::string>>> file_system_names() {
   std::vector<std::pair<std::string, std::vector<std::string>>> rows;
@@ -169,6 +175,7 @@ void add_stripes(nb::module_& module) {
   module.def("target_count", target_count, "directory"_a);
   module.def("quotas_of", quotas_of, "path"_a);
   module.def("file_system_traits", file_system_traits, "kind"_a);
+  module.def("direct_sizes_of_lustre", direct_sizes_of_lustre, "root"_a);
   module.def("file_system_names", file_system_names,
              "Kinds of file systems, and their names in the table of mounts.");
   module.def(

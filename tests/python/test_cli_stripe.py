@@ -4,11 +4,13 @@ arguments."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pario.cli import main
+from pario.fix.stripe import filesystem
 from pario.fix.stripe.filesystem import facts_of
 from tests.python.jobs import add_record, make_job, set_layout
 
@@ -45,6 +47,20 @@ def mount_point(path: Path) -> str:
 
 def test_facts_of_a_new_file_are_of_its_directory(tmp_path):
     assert facts_of(tmp_path / "new").path == str(tmp_path)
+
+
+def test_fs_names_the_calls_of_lustre_that_pass_the_page_cache_by(capsys, tmp_path, monkeypatch):
+    mount = tmp_path / "llite" / "scratch-ffff9c0d"
+    mount.mkdir(parents=True)
+    for name, value in (("", 1), ("_write_threshold_bytes", 2 << 20), ("_read_threshold_bytes", 0)):
+        (mount / f"hybrid_io{name}").write_text(f"{value}\n")
+    stripes = replace(filesystem.stripes_of(tmp_path), kind="lustre")
+    monkeypatch.setattr(filesystem, "stripes_of", lambda place: stripes)
+    monkeypatch.setattr(filesystem, "LUSTRE_MOUNTS", str(mount.parent))
+    assert main(["fs", str(tmp_path)]) == 0
+    assert "\n  direct      writes from 2 MiB pass the page cache by (hybrid I/O)\n" in (
+        capsys.readouterr().out
+    )
 
 
 def test_fs_of_a_missing_file_is_an_error(capsys, tmp_path):

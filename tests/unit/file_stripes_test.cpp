@@ -9,6 +9,8 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "core/file/beegfs.hpp"
@@ -187,6 +189,36 @@ TEST(Beegfs, ElsewhereSaysSo) {
   EXPECT_LT(beegfs::make(directory, beegfs::new_file("pario-no-such-file", 0600, {})), 0);
   EXPECT_EQ(beegfs::striping_of(directory).unit, 0U);
   ::close(directory);
+}
+
+class LustreMounts : public ::testing::Test {
+ protected:
+  void add(const std::string& mount, const char* on, const char* write, const char* read) {
+    const std::string place = directory_ / mount;
+    ASSERT_TRUE(std::filesystem::create_directory(place));
+    std::ofstream(place + "/hybrid_io") << on << "\n";
+    std::ofstream(place + "/hybrid_io_write_threshold_bytes") << write << "\n";
+    std::ofstream(place + "/hybrid_io_read_threshold_bytes") << read << "\n";
+  }
+  const Directory directory_;
+};
+
+TEST_F(LustreMounts, SayFromWhichSizeCallsPassThePageCacheBy) {
+  add("scratch-ffff9c", "1", "2097152", "8388608");
+  EXPECT_EQ(direct_sizes_of_lustre(directory_.path()), (DirectSizes{2 << 20, 8 << 20}));
+}
+
+TEST_F(LustreMounts, CountIfTheyUseIt) {
+  add("scratch-ffff9c", "1", "2097152", "4194304");
+  add("home-ffff9d", "0", "33554432", "33554432");
+  add("work-ffff9e", "1", "4194304", "2097152");
+  EXPECT_EQ(direct_sizes_of_lustre(directory_.path()), (DirectSizes{4 << 20, 4 << 20}));
+}
+
+TEST_F(LustreMounts, OfOlderVersionsSayNothing) {
+  ASSERT_TRUE(std::filesystem::create_directory(directory_ / "scratch-ffff9c"));
+  EXPECT_EQ(direct_sizes_of_lustre(directory_.path()), DirectSizes{});
+  EXPECT_EQ(direct_sizes_of_lustre(directory_ / "missing"), DirectSizes{});
 }
 
 }  // namespace

@@ -77,6 +77,12 @@ class Case {
     words >> kind >> unit >> layout_.targets;
     layout_.kind = layout::kind_of_name(kind);
     layout_.unit = size_of(unit);
+    layout_.direct_write = layout_.direct_read = 0;
+    std::string word, write, read;
+    if (words >> word >> write >> read) {
+      layout_.direct_write = size_of(write);
+      layout_.direct_read = size_of(read);
+    }
   }
 
   void set_hints(std::istringstream& words) {

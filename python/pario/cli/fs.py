@@ -74,6 +74,7 @@ def _page(facts: FileSystem) -> Iterator[str]:
         (_subject(facts), "; ".join(_stripes(facts))),
         ("blocks", wording.block(facts.block)),
         ("locks", _locks(facts)),
+        ("direct", _direct(facts)),
         ("room", _room(facts)),
         *((("quota" if index == 0 else ""), text) for index, text in enumerate(_quotas(facts))),
         ("pario can", _can(facts)),
@@ -123,6 +124,12 @@ def _locks(facts: FileSystem) -> str:
             "nodes see each other's writes late, and must not write into one block at the same time"
         )
     return "; ".join(lines)
+
+
+def _direct(facts: FileSystem) -> str:
+    sizes = [("writes", facts.direct_write), ("reads", facts.direct_read)]
+    calls = " and ".join(f"{calls} from {wording.block(size)}" for calls, size in sizes if size)
+    return f"{calls} pass the page cache by (hybrid I/O)" if calls else ""
 
 
 def _room(facts: FileSystem) -> str:

@@ -25,13 +25,19 @@ std::string directory_of(const std::string& path) {
 
 layout::StripeLayout layout_of(int descriptor, const std::string& path) {
   const KnownStriping known = striping_of(descriptor);
-  if (known.striping.unit != 0) {
-    const bool all = known.striping.targets == layout::kAllTargets;
-    return {known.kind, known.striping.unit,
-            std::max(all ? target_count(directory_of(path)) : known.striping.targets, 1U)};
-  }
   layout::StripeLayout found;
   found.kind = known.kind;
+  if (known.kind == layout::Kind::lustre) {
+    const DirectSizes direct = direct_sizes_of_lustre(kLustreMounts);
+    found.direct_write = direct.write;
+    found.direct_read = direct.read;
+  }
+  if (known.striping.unit != 0) {
+    const bool all = known.striping.targets == layout::kAllTargets;
+    found.unit = known.striping.unit;
+    found.targets = std::max(all ? target_count(directory_of(path)) : known.striping.targets, 1U);
+    return found;
+  }
   struct stat facts{};
   if (::fstat(descriptor, &facts) == 0 && facts.st_blksize > 0)
     found.unit = static_cast<std::uint64_t>(facts.st_blksize);

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <span>
 
@@ -258,6 +260,29 @@ layout::Striping wanted_striping(const std::string& path, const hints::StripingH
   base::Result<int> opened = open_descriptor(directory, O_PATH | O_DIRECTORY, 0);
   const Descriptor descriptor(opened.ok() ? *opened : -1);
   return wanted_striping(hints, writers, target_count(directory), descriptor.number());
+}
+
+namespace {
+
+/// Reads a number from a file; 0 if there is none.
+std::uint64_t read_number(const std::filesystem::path& path) {
+  std::uint64_t number = 0;
+  std::ifstream(path) >> number;
+  return number;
+}
+
+}  // namespace
+
+DirectSizes direct_sizes_of_lustre(const std::string& root) {
+  DirectSizes sizes;
+  std::error_code ignored;
+  for (const auto& mount : std::filesystem::directory_iterator(root, ignored)) {
+    if (read_number(mount.path() / "hybrid_io") == 0) continue;
+    sizes.write =
+        std::max(sizes.write, read_number(mount.path() / "hybrid_io_write_threshold_bytes"));
+    sizes.read = std::max(sizes.read, read_number(mount.path() / "hybrid_io_read_threshold_bytes"));
+  }
+  return sizes;
 }
 
 }  // namespace pario::file

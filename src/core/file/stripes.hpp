@@ -24,6 +24,17 @@ struct Stripes {
 /// Reads the stripes of a file or directory from the file system. An Error only if stat(2) fails.
 base::Result<Stripes> stripes_of(const std::string& path);
 
+/// The bytes from which a call passes the page cache by; 0: never.
+struct DirectSizes {
+  std::uint64_t write = 0, read = 0;
+  bool operator==(const DirectSizes&) const = default;
+};
+/// Reads the sizes of Lustre's hybrid I/O on this node (2.17), from the directories of its mounts
+/// below `root`; of several mounts that use it, the largest sizes.
+DirectSizes direct_sizes_of_lustre(const std::string& root);
+/// The directory of the kernel with a directory for each mount of Lustre.
+inline constexpr const char* kLustreMounts = "/sys/fs/lustre/llite";
+
 struct StripesRequest {
   std::vector<layout::StripedPart> parts =
       {};  ///< one, or on Lustre several that follow each other from 0 to the end

@@ -46,6 +46,8 @@ struct StripeLayout {
   Kind kind = Kind::unknown;
   std::uint64_t unit = 4096;  ///< bytes per stripe, or the block: the unit of locking
   std::uint32_t targets = 1;  ///< stripe count
+  /// Calls of at least so many bytes pass the page cache by; 0: none do.
+  std::uint64_t direct_write = 0, direct_read = 0;
   std::uint32_t target_of(std::uint64_t offset) const {
     return static_cast<std::uint32_t>(offset / unit % targets);
   }

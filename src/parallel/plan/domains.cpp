@@ -64,8 +64,31 @@ bool is_for_the_cache(const Facts& facts, const layout::StripeLayout& layout,
   return !asked && on_one_node(layout.kind) && facts.nodes.size() == 1;
 }
 
-std::uint64_t wanted_window(const Facts& facts, const layout::StripeLayout& layout,
-                            const hints::FileHints& hints) {
+/// Returns the bytes from which calls pass the page cache by; 0: none do.
+std::uint64_t direct_size(Direction direction, const layout::StripeLayout& layout) {
+  return direction == Direction::write ? layout.direct_write : layout.direct_read;
+}
+
+std::uint64_t divide_up(std::uint64_t number, std::uint64_t by) { return (number + by - 1) / by; }
+
+/// Returns the number of stripes that form the unit of a cyclic domain. Several, if calls for one
+/// would go through the page cache and no node gets more targets than otherwise.
+std::uint32_t stripes_together(Direction direction, const Facts& facts,
+                               const layout::StripeLayout& layout) {
+  const std::uint64_t least = direct_size(direction, layout), nodes = facts.nodes.size();
+  const std::uint64_t most = divide_up(layout.targets, nodes);
+  for (std::uint32_t count = 1; count <= most; ++count)
+    if (layout.targets % count == 0 && count * layout.unit >= least &&
+        divide_up(layout.targets / count, nodes) * count <= most)
+      return count;
+  return 1;
+}
+
+std::uint64_t wanted_window(Direction direction, const Facts& facts,
+                            const layout::StripeLayout& layout, const hints::FileHints& hints) {
+  if (hints.cb_buffer_size == default_hints().cb_buffer_size &&
+      hints.cb_buffer_size < direct_size(direction, layout))
+    return direct_size(direction, layout);
   if (!is_for_the_cache(facts, layout, hints)) return hints.cb_buffer_size;
   const std::uint64_t shared = kLeastShare * std::bit_ceil(facts.node_ranks);
   return std::min(hints.cb_buffer_size,
@@ -149,10 +172,11 @@ std::uint64_t writers(const Facts& facts, const layout::StripeLayout& layout,
 void place_windows(Plan& plan, const Facts& facts, const layout::StripeLayout& layout,
                    const hints::FileHints& hints) {
   plan.cyclic = cyclic(layout);
-  plan.targets = plan.cyclic ? layout.targets : 1;
-  plan.unit = domain_unit(layout);
+  const std::uint32_t together = plan.cyclic ? stripes_together(plan.direction, facts, layout) : 1;
+  plan.targets = plan.cyclic ? layout.targets / together : 1;
+  plan.unit = domain_unit(layout) * together;
   plan.granule = facts.granule;
-  const std::uint64_t wanted = wanted_window(facts, layout, hints);
+  const std::uint64_t wanted = wanted_window(plan.direction, facts, layout, hints);
   const std::uint64_t window =
       plan.cyclic ? cyclic_window(plan.unit, wanted) : contiguous_window(facts, plan.unit, wanted);
   plan.window = window_that_fits(window, facts, hints.pario_memory);

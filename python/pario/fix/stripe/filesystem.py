@@ -12,6 +12,8 @@ from pario.fix.stripe.layout import Stripes, place_of, stripes_of
 
 #: The assumed number of targets if a striped file system does not report it, as CephFS.
 LIKELY_TARGETS = 8
+#: The kernel's directory with a directory for each mount of Lustre.
+LUSTRE_MOUNTS = "/sys/fs/lustre/llite"
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class FileSystem:
     coherent: bool  # two nodes may write different bytes of one block at the same time
     locks_across_nodes: bool
     lock_unit: int  # bytes that two writers should not share; 0: none
+    direct_write: int  # bytes from which a write passes the page cache by; 0: never
+    direct_read: int
     total: int
     free: int
     files_free: int | None
@@ -67,6 +71,9 @@ def facts_of(path: str | os.PathLike[str]) -> FileSystem:
     coherent, locks, unit = _native.file_system_traits(
         "ceph_fuse" if through_fuse else stripes.kind
     )
+    direct_write, direct_read = (
+        _native.direct_sizes_of_lustre(LUSTRE_MOUNTS) if stripes.kind == "lustre" else (0, 0)
+    )
     space = os.statvfs(place)
     return FileSystem(
         path=os.fspath(place),
@@ -77,6 +84,8 @@ def facts_of(path: str | os.PathLike[str]) -> FileSystem:
         coherent=coherent,
         locks_across_nodes=locks,
         lock_unit=unit or _find_lock_unit(stripes),
+        direct_write=direct_write,
+        direct_read=direct_read,
         total=space.f_blocks * space.f_frsize,
         free=space.f_bavail * space.f_frsize,
         files_free=space.f_favail if 0 < space.f_files < 2**63 else None,
