@@ -1,9 +1,9 @@
 """Ranks write BYTES each and read them back; rank 0 prints the number of wrong bytes.
 
-Usage: write.py PATH BYTES PIECE [read] [KEY=VALUE ...]
+Usage: write.py PATH BYTES PIECE [read|write] [KEY=VALUE ...]
 
 PIECE: the ranks' data is interleaved in pieces of so many bytes; 0: each rank has one part of the
-file. read: only read. KEY=VALUE: hints.
+file. read, write: only that. KEY=VALUE: hints.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ path, count, piece = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 world = MPI.COMM_WORLD
 info = MPI.Info.Create()
 for hint in sys.argv[4:]:
-    if hint != "read":
+    if hint not in ("read", "write"):
         info.Set(*hint.split("=", 1))
 part = MPI.BYTE.Create_vector(1, piece or 1, 1).Create_resized(0, piece * world.size or 1).Commit()
 
@@ -31,6 +31,10 @@ file = MPI.File.Open(world, path, mode, info)
 if "read" not in sys.argv:
     file.Set_view(world.rank * (piece or count), MPI.BYTE, part)
     file.Write_all(bytes_of(world.rank))
+if "write" in sys.argv:
+    file.Close()
+    sys.exit()
+if "read" not in sys.argv:
     file.Sync()
     world.Barrier()
     file.Sync()
