@@ -1,4 +1,4 @@
-"""Files whose subfiles are not joined have their bytes and their size in traced programs."""
+"""With pario's MPI-IO, programs see the bytes of files whose subfiles are not joined."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ from tests.support.commands import run_command
 UNIT, FILES = 4096, 3
 DATA = "".join(f"{number:>7}\n" for number in range(10_123))
 WAYS = ["read", "pread", "mmap", "sendfile", "inherited", "fopen", "freopen"]
+
+
+@pytest.fixture(autouse=True)
+def use_mpiio(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARIO_MPIIO", "yes")
 
 
 @pytest.fixture
@@ -88,10 +93,16 @@ def test_the_setting_switches_it_off(subfiled: Path, trace: Trace, build: Compil
     assert (run.stdout, run.stderr) == ("", "stat 0\nend 0\n")
 
 
-def test_a_program_without_a_log_sees_an_empty_file(subfiled: Path, library: Path) -> None:
-    bare = {key: value for key, value in os.environ.items() if not key.startswith("PARIO_")}
-    done = run_command(["cat", subfiled], env=bare | {"LD_PRELOAD": str(library)})
-    assert done.stdout == ""
+def test_a_program_that_is_merely_traced_sees_an_empty_file(
+    subfiled: Path, trace: Trace, build: Compile
+) -> None:
+    run = trace(build("joined.c"), subfiled, "read", env={"PARIO_MPIIO": "no"})
+    assert (run.stdout, run.stderr) == ("", "stat 0\nend 0\n")
+
+
+def test_a_program_without_a_log_reads_all_bytes(subfiled: Path, library: Path) -> None:
+    done = run_command(["cat", subfiled], env=os.environ | {"LD_PRELOAD": str(library)})
+    assert done.stdout == DATA
 
 
 def test_no_copy_is_an_error_of_the_opening(subfiled: Path, trace: Trace) -> None:
