@@ -171,6 +171,17 @@ def add_chunk_checksums(
     sums: NDArray[Any],
 ) -> None: ...
 def packed_checksums(data: bytes, boxes: NDArray[Any]) -> list[int]: ...
+
+class Compressor:
+    """Compresses elements to frames of zstd, in one thread at a time."""
+
+    def __init__(self, level: int) -> None: ...
+    def compress(self, elements: NDArray[Any], element: int) -> bytes:
+        """The frame of elements of ``element`` bytes, given as bytes; 1: not shuffled."""
+
+def decompress_elements(frame: NDArray[Any], element: int, out: NDArray[Any]) -> None:
+    """Fills ``out``, bytes, with the elements of a frame. Raises ValueError for other bytes."""
+
 def join(path: bytes, show: Callable[[int, int], object]) -> None: ...
 def pack_directory(
     path: bytes,

@@ -42,7 +42,7 @@ void add_comm(nanobind::module_& module);
 /// Files that ranks write and read together: SharedFile.
 void add_shared_file(nanobind::module_& module);
 
-/// Checksums of boxes of arrays: box_checksum.
+/// Checksums and compression of elements: box_checksum, Compressor, decompress_elements.
 void add_checkpoint(nanobind::module_& module);
 
 /// Costs of accesses on described machines: model_cost, model_turns, model_call, model_parameters.

@@ -1,12 +1,14 @@
-// Checksums of boxes of arrays.
+// Checksums of boxes of arrays, and their compression.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
+#include <zstd.h>
 
 #include <cstdint>
 #include <vector>
 
 #include "bindings/bindings.hpp"
 #include "bindings/gil.hpp"
+#include "data/archive/archive.hpp"
 #include "data/checkpoint/checkpoint.hpp"
 
 namespace nb = nanobind;
@@ -61,6 +63,50 @@ Counts packed_checksums(const nb::bytes& data, const Description& boxes) {
   return checkpoint::checksums(packed, {boxes.data(), boxes.size()});
 }
 
+using Elements = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Room = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+void check_whole_elements(std::size_t size, std::size_t element) {
+  if (element == 0 || size % element != 0)
+    throw nb::value_error("expected the bytes of whole elements");
+}
+
+/// Compresses elements of `element` bytes to one frame of zstd, shuffled unless it is 1.
+nb::bytes compress_elements(archive::Compressor& self, const Elements& elements,
+                            std::size_t element) {
+  check_whole_elements(elements.size(), element);
+  const auto frame = [&] {
+    const Released free;
+    std::span data{reinterpret_cast<const std::byte*>(elements.data()), elements.size()};
+    std::vector<std::byte> shuffled;
+    if (element > 1) {
+      shuffled.resize(data.size());
+      checkpoint::shuffle(data, element, shuffled.data());
+      data = shuffled;
+    }
+    return self.frame(data);
+  }();
+  if (!frame.ok()) raise_os_error(frame.error());
+  return nb::bytes(frame->data(), frame->size());
+}
+
+/// Decompresses a frame to elements that fill `out`. Raises ValueError with the reason for other
+/// bytes than such a frame.
+void decompress_elements(const Elements& frame, std::size_t element, const Room& out) {
+  check_whole_elements(out.size(), element);
+  std::size_t size = 0;
+  {
+    const Released free;
+    std::vector<std::byte> shuffled(element > 1 ? out.size() : 0);
+    void* const room = element > 1 ? static_cast<void*>(shuffled.data()) : out.data();
+    size = ZSTD_decompress(room, out.size(), frame.data(), frame.size());
+    if (size == out.size() && element > 1)
+      checkpoint::unshuffle(shuffled, element, reinterpret_cast<std::byte*>(out.data()));
+  }
+  if (ZSTD_isError(size) != 0) throw nb::value_error(ZSTD_getErrorName(size));
+  if (size != out.size()) throw nb::value_error("Frame of another size");
+}
+
 }  // namespace
 
 void add_checkpoint(nb::module_& module) {
@@ -70,6 +116,10 @@ void add_checkpoint(nb::module_& module) {
              "begin"_a, "shape"_a, "strides"_a, "block"_a, "chunk"_a, "counts"_a, "first_chunk"_a,
              "sums"_a);
   module.def("packed_checksums", packed_checksums, "data"_a, "boxes"_a);
+  nb::class_<archive::Compressor>(module, "Compressor", "Compresses elements; for one thread.")
+      .def(nb::init<int>(), "level"_a)
+      .def("compress", compress_elements, "elements"_a, "element"_a);
+  module.def("decompress_elements", decompress_elements, "frame"_a, "element"_a, "out"_a);
 }
 
 }  // namespace pario::bindings

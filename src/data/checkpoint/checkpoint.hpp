@@ -1,4 +1,5 @@
-// Module checkpoint: checksums for pario.checkpoint. Pure functions of memory; any thread.
+// Module checkpoint: checksums and the order of compressed bytes for pario.checkpoint. Pure
+// functions of memory; any thread.
 #pragma once
 
 #include <cstddef>
@@ -43,5 +44,13 @@ void add_chunk_checksums(const std::byte* first, const Box& box, const Grid& gri
 /// caller guarantees that `data` has the size that `boxes` describes.
 std::vector<std::uint64_t> checksums(std::span<const std::byte> data,
                                      std::span<const std::uint64_t> boxes);
+
+/// Reorders the bytes of elements as HDF5's filter "shuffle" does, because numbers compress better
+/// so: the first bytes of all elements, then the second ones, and so on. `out` has the same size,
+/// which is a multiple of `element`.
+void shuffle(std::span<const std::byte> elements, std::size_t element, std::byte* out);
+
+/// Reverses shuffle().
+void unshuffle(std::span<const std::byte> shuffled, std::size_t element, std::byte* out);
 
 }  // namespace pario::checkpoint
