@@ -37,6 +37,8 @@ _PAGE = 4096
 
 #: Offset in a file, and the bytes there.
 Piece = tuple[int, bytes]
+#: First element and length of a range along each axis.
+Range = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class Image(io.RawIOBase):
@@ -148,6 +150,29 @@ def add_contiguous(
     storage.set_layout(h5d.CONTIGUOUS)
     storage.set_alloc_time(h5d.ALLOC_TIME_EARLY if allocate else h5d.ALLOC_TIME_LATE)
     storage.set_fill_time(h5d.FILL_TIME_NEVER)
+    return add(group, name, shape, kind, storage)
+
+
+def add_virtual(
+    group: Any,
+    name: str,
+    shape: tuple[int, ...],
+    kind: Any,
+    sources: Iterable[tuple[Range, str, str]],
+    fill: Any = None,
+) -> Any:
+    """Adds a virtual dataset. ``sources``: a range of its elements, and the file and the name of
+    the dataset that has them. ``fill``: the elements of missing files."""
+    from h5py import h5p, h5s
+
+    storage = h5p.create(h5p.DATASET_CREATE)
+    if fill is not None:
+        storage.set_fill_value(fill)
+    space = h5s.create_simple(shape)
+    for (begin, length), file, source in sources:
+        space.select_hyperslab(begin, length)
+        named = source.replace("%", "%%").encode()  # HDF5 replaces %b by numbers
+        storage.set_virtual(space, file.encode(), named, h5s.create_simple(length))
     return add(group, name, shape, kind, storage)
 
 

@@ -151,6 +151,14 @@ def test_parts_move_and_are_copied_as_a_whole(tmp_path):
     assert "(5,7,9): 480" in shown.stdout
 
 
+def test_hdf5_replaces_nothing_in_names_with_percent_signs(tmp_path):
+    with Writer(None, tmp_path, files="rank", durable=False) as writer:
+        writer.save(1, {"50%b T": block(GRID, GRID.shape, (0, 0, 0))})
+    with h5py.File(tmp_path / "latest") as file:
+        assert (file["50%b T"][...] == GRID).all()
+    assert (load(None, tmp_path)["50%b T"] == GRID).all()
+
+
 @pytest.mark.parametrize("harm", ["removed", "cut"])
 def test_a_checkpoint_without_one_of_its_parts_is_skipped_by_name(tmp_path, harm):
     save(tmp_path, "rank", steps=(1, 2))

@@ -573,19 +573,15 @@ def _dataset(layout: Layout, number: int) -> Layout:
 
 def _add_virtual(file: Any, layout: Layout, extents: Sequence[Extent | None]) -> Any:
     """Adds an array that consists of datasets of the parts; missing numbers are NaN."""
-    from h5py import h5p, h5s
-
-    storage = h5p.create(h5p.DATASET_CREATE)
-    if layout.dtype.kind in "fc":
-        storage.set_fill_value(np.array(np.nan, layout.dtype))
-    space = h5s.create_simple(layout.shape)
-    for number, extent in enumerate(extents):
-        if extent is not None:
-            space.select_hyperslab(extent.box.begin, extent.box.shape)
-            storage.set_virtual(
-                space,
-                extent.file.encode(),
-                f"{layout.name}/{number}".encode(),
-                h5s.create_simple(extent.box.shape),
-            )
-    return hdf5.add(file, layout.name, layout.shape, container.element_type(layout), storage)
+    return hdf5.add_virtual(
+        file,
+        layout.name,
+        layout.shape,
+        container.element_type(layout),
+        (
+            ((extent.box.begin, extent.box.shape), extent.file, f"{layout.name}/{number}")
+            for number, extent in enumerate(extents)
+            if extent is not None
+        ),
+        np.array(np.nan, layout.dtype) if layout.dtype.kind in "fc" else None,
+    )
