@@ -121,6 +121,8 @@ if includes system; then
     echo "setup: mcp or IPython is not available (for: tests of pario mcp and of notebooks)"
   install_into "$venv" "netCDF4>=1.7" ||
     echo "setup: netCDF4 is not available (for: tests of netCDF)"
+  install_into "$venv" hdf5plugin ||
+    echo "setup: hdf5plugin is not available (for: compressed checkpoints read by h5py)"
   install_into "$venv" "adios2>=2.12" ||
     echo "setup: adios2 is not available (for: tests of ADIOS2)"
   # With the same PyTorch, so that torchdata brings no other.

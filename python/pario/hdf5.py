@@ -19,7 +19,7 @@ import numpy as np
 from pario.errors import ParioError
 
 #: The file itself, as a source of virtual datasets.
-_ITSELF = "."
+ITSELF = "."
 #: HDF5 replaces this in the names of sources by numbers, and then reads other files.
 _PATTERN = "%b"
 #: Exceptions by which h5py reports damaged files.
@@ -34,6 +34,8 @@ _DAMAGE = (
     SystemError,
 )
 _PAGE = 4096
+#: The number of the filter "zstd" among those registered with HDF5.
+_ZSTD = 32015
 
 #: Offset in a file, and the bytes there.
 Piece = tuple[int, bytes]
@@ -48,6 +50,9 @@ class Image(io.RawIOBase):
         super().__init__()
         self._pages: dict[int, bytearray] = {}
         self._at = self.size = 0
+        self._unwritten: Any = np.zeros(0, np.uint8)  # the bytes of reserved places
+        #: The offsets and sizes of reserved places, in the order of the calls.
+        self.reserved: list[tuple[int, int]] = []
         for offset, content in pieces:
             self.seek(offset)
             self.write(content)
@@ -89,8 +94,15 @@ class Image(io.RawIOBase):
         return done
 
     def write(self, content: Any) -> int:
-        """Writes all bytes of a buffer."""
+        """Writes all bytes of a buffer; of those of :meth:`reserve` only notes the place."""
         view = memoryview(content).cast("B")
+        if len(self._unwritten) and np.may_share_memory(
+            np.frombuffer(view, np.uint8), self._unwritten
+        ):
+            self.reserved.append((self._at, len(view)))
+            self._at += len(view)
+            self.size = max(self.size, self._at)
+            return len(view)
         done = 0
         while done < len(view):
             number, begin = divmod(self._at + done, _PAGE)
@@ -103,6 +115,15 @@ class Image(io.RawIOBase):
         self._at += done
         self.size = max(self.size, self._at)
         return done
+
+    def reserve(self, dataset: Any, index: tuple[int, ...], size: int) -> None:
+        """Reserves the place of a filtered chunk of a dataset in this file, without its bytes.
+
+        ``index``: that of the chunk's first element.
+        """
+        if size > len(self._unwritten):
+            self._unwritten = np.zeros(size, np.uint8)
+        dataset.write_direct_chunk(index, self._unwritten[:size])
 
     def truncate(self, size: int | None = None) -> int:
         """Sets the size. HDF5 truncates each file that it closes."""
@@ -150,6 +171,31 @@ def add_contiguous(
     storage.set_layout(h5d.CONTIGUOUS)
     storage.set_alloc_time(h5d.ALLOC_TIME_EARLY if allocate else h5d.ALLOC_TIME_LATE)
     storage.set_fill_time(h5d.FILL_TIME_NEVER)
+    return add(group, name, shape, kind, storage)
+
+
+def add_zstd(
+    group: Any,
+    name: str,
+    shape: tuple[int, ...],
+    kind: Any,
+    chunk: tuple[int, ...],
+    level: int,
+    *,
+    shuffle: bool,
+) -> Any:
+    """Adds a dataset without chunks, whose chunks are frames of zstd, maybe of shuffled bytes.
+
+    HDF5 needs the filter's plug-in only to read the elements.
+    """
+    from h5py import h5d, h5p, h5z
+
+    storage = h5p.create(h5p.DATASET_CREATE)
+    storage.set_chunk(chunk)
+    storage.set_fill_time(h5d.FILL_TIME_NEVER)
+    if shuffle:
+        storage.set_shuffle()
+    storage.set_filter(_ZSTD, h5z.FLAG_OPTIONAL, (level,))  # optional: no plug-in is needed here
     return add(group, name, shape, kind, storage)
 
 
@@ -316,7 +362,7 @@ class Source:
     def _check_all_sources(self, seen: set[Path]) -> None:
         """Checks the sources of all virtual datasets recursively. ``seen``: checked files."""
         for name, dataset in self.datasets():
-            for source in self._sources(name, dataset) - {_ITSELF}:
+            for source in self._sources(name, dataset) - {ITSELF}:
                 path = self._path.with_name(source)
                 if path.resolve() in seen:
                     continue

@@ -17,6 +17,8 @@ from tests.faults.scenario import Problems, Scenario, require_success
 from tests.python.support import threads
 
 _ARRAY = np.arange(600.0)
+#: Elements of a compressed array, in two chunks.
+_COMPRESSED = 1 << 18
 
 
 def report(work: Callable[[], None]) -> int:
@@ -30,10 +32,13 @@ def report(work: Callable[[], None]) -> int:
     return 0
 
 
-def save(root: Path, step: int, files: int | str = 1) -> int:
+def save(root: Path, step: int, **options: Any) -> int:
     def work() -> None:
-        with checkpoint.Writer(None, root / "ck", keep=2, files=files) as writer:
-            writer.save(step, {"T": _ARRAY * step}, {"again": step})
+        arrays = {"T": _ARRAY * step}
+        if "compress" in options:
+            arrays["Z"] = np.full(_COMPRESSED, float(step))
+        with checkpoint.Writer(None, root / "ck", keep=2, **options) as writer:
+            writer.save(step, arrays, {"again": step})
 
     return report(work)
 
@@ -46,13 +51,15 @@ def check_checkpoint(root: Path, done: bool) -> Problems:
         yield f"step {state.step} is loaded"
     if state.attrs["again"] != state.step or not np.array_equal(state["T"], _ARRAY * state.step):
         yield f"step {state.step} has other values"
+    if "Z" in state and not np.array_equal(state["Z"], np.full(_COMPRESSED, float(state.step))):
+        yield f"step {state.step} has another compressed array"
 
 
-def save_scenario(name: str, files: int | str, left: set[str]) -> Scenario:
+def save_scenario(name: str, left: set[str], **options: Any) -> Scenario:
     return Scenario(
         name,
-        prepare=lambda root: require_success(save(root, 1, files)),
-        work=lambda root: save(root, 2, files),
+        prepare=lambda root: require_success(save(root, 1, **options)),
+        work=lambda root: save(root, 2, **options),
         check=check_checkpoint,
         left=frozenset(left),
     )
@@ -214,8 +221,9 @@ _PARTS = {
     f"ck/step-0000000{step}/{name}" for step in (1, 2) for name in ("master.h5", "part-00000.h5")
 }
 CHECKPOINT_SCENARIOS = (
-    save_scenario("checkpoint", 1, _CHECKPOINTS),
-    save_scenario("checkpoint-parts", "rank", _PARTS | _ORDER),
+    save_scenario("checkpoint", _CHECKPOINTS),
+    save_scenario("checkpoint-parts", _PARTS | _ORDER, files="rank"),
+    save_scenario("checkpoint-compressed", _CHECKPOINTS, compress="zstd"),
     Scenario(
         "checkpoint-best",
         prepare=save_without_rules,

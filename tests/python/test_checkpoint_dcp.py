@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 from pario import checkpoint
+from pario.checkpoint import container
+from pario.checkpoint.header import read_header
 from pario.cli import main
 
 torch = pytest.importorskip("torch")
@@ -221,6 +223,17 @@ def test_damage_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(BaseException, match="array 'state/w'"):
         load(tmp_path, {"w": torch.zeros(4, 6)})
     assert torch.equal(load(tmp_path, {"v": torch.zeros(4, 6)})["v"], BASE + 1)
+
+
+def test_compressed_tensors_are_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container, "LARGE", 0)
+    save(tmp_path, TENSORS | VALUES, compress="zstd")
+    assert equal(load(tmp_path, clear_values(TENSORS | VALUES)), TENSORS | VALUES)
+    with replace_file_system_storage(compress="zstd"):
+        dcp.save({"w": BASE}, checkpoint_id=tmp_path / "step-10")
+    for path, name in ((tmp_path / "step-00000000.h5", "contiguous"), (tmp_path / "step-10", "w")):
+        entries = read_header(checkpoint.load(None, path).path).entries
+        assert entries[f"state/{name}"].frames is not None
 
 
 def test_a_staged_checkpoint_is_published_when_it_is_drained(tmp_path: Path) -> None:

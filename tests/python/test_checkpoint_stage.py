@@ -27,6 +27,7 @@ from pario.checkpoint import (
 )
 from pario.checkpoint import writer as writer_module
 from pario.checkpoint.geometry import whole
+from pario.checkpoint.header import read_header
 from tests.python.support.threads import run
 from tests.support.waiting import PATIENCE, wait_until
 
@@ -93,6 +94,23 @@ def test_staged_checkpoints_are_drained(tmp_path, monkeypatch, nodes, threads, l
     }
     parts = {1: 0, 2: 2, "node": nodes, "rank": 3}[files]
     assert len(list(names[1].glob("part*"))) == parts
+    assert list_staged(tmp_path) == []
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_compressed_checkpoints_are_drained(tmp_path, monkeypatch, nodes):
+    monkeypatch.setattr(container, "LARGE", 0)
+
+    def program(ranks):
+        with writer(ranks, tmp_path, nodes, compress="zstd") as ckpt:
+            for number in range(3):
+                ckpt.save(number, {"T": part(ranks, number)})
+
+    assert run(3, program) == [None] * 3
+    for number in range(3):
+        state = load(None, tmp_path / "ckpt", step=number)
+        assert (state["T"] == field_at(number)).all()
+        assert read_header(state.path).entries["T"].frames is not None
     assert list_staged(tmp_path) == []
 
 

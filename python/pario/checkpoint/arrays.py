@@ -274,6 +274,11 @@ class Facts:
     attrs: tuple[tuple[str, str], ...]  # as text, for comparison only
 
 
+def is_written(facts: Facts, rank: int) -> bool:
+    """True if a rank's boxes are written, and not equal ones of rank 0."""
+    return facts.kind != REPLICATED or rank == 0
+
+
 @dataclass(slots=True)
 class Given:
     """An array given by this rank: its facts, and for each box its elements as in the file."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -77,6 +78,11 @@ class Grid:
         pairs = zip(self.block.begin, index, self.chunk, strict=True)
         begin = tuple(first + at * size for first, at, size in pairs)
         return Box(begin, self.chunk).meet(self.block)
+
+    def boxes(self) -> Iterator[Box]:
+        """The boxes of all chunks with elements, in order."""
+        boxes = (self.box(index) for index in itertools.product(*map(range, self.counts)))
+        return (box for box in boxes if box.size)
 
     def number(self, element: Sequence[int]) -> int:
         """The number of the chunk that contains an element of the block."""

@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import product
+from operator import mul
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,15 @@ from pario.checkpoint.transfer import open_file, write_all
 from pario.checkpoint.types import Array, Type
 from pario.hdf5 import Image, Piece, add_contiguous
 
-FORMAT = 2
+#: The format of files without compressed arrays, and of those with them.
+FORMAT, COMPRESSED = 2, 3
+#: The group with the blocks of compressed arrays.
+_BLOCKS = "pario/compressed"
+#: zstd's level. HDF5's filter gets it as well, for programs that write to the file.
+LEVEL = 3
+#: Frames of zstd for each row that their index adds to the metadata table, at least: a node of the
+#: index has the places of 32 frames and more.
+_FRAMES_OF_A_ROW = 16
 #: Size of an array in bytes from which on it begins at a multiple of this.
 _ALIGNMENT = 1 << 20
 #: Most arrays that share an axis in HDF5's scales: their list must fit into an attribute.
@@ -103,6 +113,7 @@ class Skeleton:
     table: bytes  # of the metadata
     identity: Identity
     tensors: tuple[Tensor, ...] | None = None  # in its safetensors header; None: it has none
+    frames: Array | None = None  # rows of place and bytes for each chunk; zeros: not compressed
 
     def head(self) -> list[Piece]:
         """The user block: safetensors header, metadata table, identity record."""
@@ -147,26 +158,32 @@ def create(
     finish: Callable[[Any], None] = lambda file: None,
     *,
     safetensors: bool = False,
+    frames: Array | None = None,
 ) -> Skeleton:
     """Makes the skeleton of a file. Pure.
 
-    ``safetensors``: the file is a safetensors file, too.
+    ``safetensors``: the file is a safetensors file, too. ``frames``: bytes of each chunk that is
+    compressed, 0 for other ones; in the order of the checksums.
 
     ``array`` adds an array instead of :func:`add_array`. ``tables``: more tables of ``/pario``.
     ``finish`` may change attributes of the file at the end. Raises CheckpointError where HDF5
     cannot hold an array or an attribute.
     """
-    image = Image()
-    with _new_file(image, layouts, safetensors=safetensors) as file:
+    image, count = Image(), 0 if frames is None else int(np.count_nonzero(frames))
+    rows: Array | None = None
+    with _new_file(image, layouts, safetensors=safetensors, frames=count) as file:
         own = file.create_group("pario")
-        own.attrs["format"] = FORMAT
+        own.attrs["format"] = COMPRESSED if count else FORMAT
         own.attrs["chunk_bytes"] = CHUNK_BYTES
         own.attrs["about"] = json.dumps(dict(label.about))
-        ids = (
-            [array(file, layout) for layout in layouts]
-            if array
-            else _add_arrays(file, layouts, by_size=safetensors)
-        )
+        if array:
+            ids = [array(file, layout) for layout in layouts]
+        elif frames is not None and count:
+            ids = _add_compressed(image, file, layouts, frames)
+            rows = _places_of(image, frames)
+            tables = {"frames": rows}
+        else:
+            ids = _add_arrays(file, layouts, by_size=safetensors)
         _put_axes(file, layouts)
         _put_blocks(own, layouts)
         for name, table in (tables or {}).items():
@@ -176,8 +193,61 @@ def create(
         finish(file)
         places = [one.get_offset() or 0 for one in ids]
         at = sums.get_offset() or 0
+    tensors = tuple(_tensors(layouts, places)) if safetensors else None
     skeleton = _skeleton(image, layouts, places, at, label.identity)
-    return replace(skeleton, tensors=tuple(_tensors(layouts, places))) if safetensors else skeleton
+    return replace(skeleton, tensors=tensors, frames=rows)
+
+
+def _add_compressed(image: Image, file: Any, layouts: Sequence[Layout], frames: Array) -> list[Any]:
+    """Adds arrays, of which some are compressed: then each block is a dataset of its own, and the
+    array presents them as a virtual one. Reserves the places of frames. Returns the IDs of arrays.
+    """
+    found, plain, at = [], [], 0
+    for layout in layouts:
+        grids = [grid_of(block.box, layout.dtype.itemsize) for block in layout.blocks]
+        ends = np.cumsum([at, *(grid.count for grid in grids)]).tolist()
+        sizes, at = frames[at : ends[-1]], ends[-1]
+        if not sizes.any():
+            plain.append(add_array(file, layout, allocate=False))
+            found.append(plain[-1])
+            continue
+        sources = []
+        for number, grid in enumerate(grids):
+            mine = frames[ends[number] : ends[number + 1]].tolist()
+            if not grid.block.size:
+                continue
+            name, shape = f"{_BLOCKS}/{layout.name}/{number}", grid.block.shape
+            block = hdf5.add_zstd(
+                file,
+                name,
+                shape,
+                element_type(layout),
+                grid.chunk,
+                LEVEL,
+                shuffle=shuffled_bytes(layout.dtype) > 1,
+            )
+            for size, index in zip(mine, product(*map(range, grid.counts)), strict=True):
+                first = tuple(map(mul, index, grid.chunk))
+                image.reserve(block, first, size)
+            sources.append(((grid.block.begin, shape), hdf5.ITSELF, f"/{name}"))
+        kind = element_type(layout)
+        found.append(hdf5.add_virtual(file, layout.name, layout.shape, kind, sources))
+    for one in plain:
+        hdf5.allocate_bytes(one)
+    return found
+
+
+def shuffled_bytes(dtype: Type) -> int:
+    """Bytes of the elements of a type that are shuffled before they are compressed; 1: they are
+    not. Numbers compress better so, text does not."""
+    return dtype.itemsize if dtype.kind in "iufc" else 1
+
+
+def _places_of(image: Image, frames: Array) -> Array:
+    """Rows of place and size for all chunks; zeros for those that are not compressed."""
+    rows = np.zeros((len(frames), 2), "<i8")
+    rows[frames > 0] = image.reserved
+    return rows
 
 
 def _tensors(layouts: Sequence[Layout], places: Sequence[int]) -> Iterator[Tensor]:
@@ -228,10 +298,16 @@ def write(path: str, skeleton: Skeleton) -> None:
 
 @contextmanager
 def _new_file(
-    image: Image, layouts: Sequence[Layout], *, safetensors: bool = False
+    image: Image, layouts: Sequence[Layout], *, safetensors: bool = False, frames: int = 0
 ) -> Iterator[Any]:
-    """A new HDF5 file with a user block for the metadata table and the safetensors header."""
-    needed = RECORD_BYTES + _SUMS_BYTES + _ROW_BYTES * (2 * len(layouts) + _MORE_ROWS)
+    """A new HDF5 file with a user block for the metadata table and the safetensors header.
+
+    ``frames``: the number of compressed chunks, which lie without gaps.
+    """
+    rows = 2 * len(layouts) + _MORE_ROWS
+    if frames:
+        rows += 2 * sum(len(layout.blocks) for layout in layouts) + frames // _FRAMES_OF_A_ROW
+    needed = RECORD_BYTES + _SUMS_BYTES + _ROW_BYTES * rows
     if safetensors:  # each has one half
         header = header_bytes((one.name, one.shape) for one in layouts)
         needed = 2 * max(needed, header)
@@ -239,7 +315,7 @@ def _new_file(
     while user_block < needed:
         user_block *= 2
     options = {"userblock_size": user_block}
-    if not safetensors and any(layout.nbytes >= _ALIGNMENT for layout in layouts):
+    if not safetensors and not frames and any(layout.nbytes >= _ALIGNMENT for layout in layouts):
         options = {  # HDF5 requires a user block as large as the alignment
             "userblock_size": max(user_block, _ALIGNMENT),
             "alignment_threshold": _ALIGNMENT,
@@ -256,14 +332,27 @@ def _skeleton(
     arrays = [(at, layout) for at, layout in zip(places, layouts, strict=True) if at]
     if sums:
         packed = small_arrays(layouts)  # rank 0 writes these after the skeleton
+    frames = _join_extents(image.reserved)
     others = tuple((at, layout.nbytes) for at, layout in arrays if layout.name not in packed)
-    elements = (*((at, layout.nbytes) for at, layout in arrays), (sums, 8 * count))
+    others += frames
+    elements = (*((at, layout.nbytes) for at, layout in arrays), (sums, 8 * count), *frames)
     user_block = pieces[0][0]  # HDF5 writes nothing before its superblock
     written = _outside(pieces, others)
     metadata = sum(len(content) for _, content in written) + 8 * count
     where = Places(tuple(places), sums, image.size, metadata)
     table = _metadata_table(pieces, elements, user_block)
     return Skeleton(where, written, others, elements, user_block, table, own)
+
+
+def _join_extents(extents: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Extents (offset, bytes), of which adjacent ones are joined."""
+    found: list[tuple[int, int]] = []
+    for begin, length in sorted(extents):
+        if found and sum(found[-1]) == begin:
+            found[-1] = found[-1][0], found[-1][1] + length
+        else:
+            found.append((begin, length))
+    return tuple(found)
 
 
 def _outside(pieces: Sequence[Piece], extents: Sequence[tuple[int, int]]) -> tuple[Piece, ...]:

@@ -68,6 +68,7 @@ def convert(
     select: str = "",
     allow_pickle: bool = False,
     shard_bytes: int = 5 * 10**9,
+    compress: str | None = None,
 ) -> tuple[Path, list[str]]:
     """Converts a checkpoint of any of the formats, which is found by itself.
 
@@ -75,17 +76,19 @@ def convert(
     else pario.
     ``select``: the key of a part of the state, with dots between nested keys. ``step``: that of a
     source in a directory of pario's checkpoints. ``shard_bytes``: most bytes of a safetensors file
-    in a directory. Returns the new checkpoint, and the keys that its format cannot hold. Raises
-    CheckpointError.
+    in a directory. ``compress``: as for :class:`Writer`. Returns the new checkpoint, and the keys
+    that its format cannot hold. Raises CheckpointError.
     """
     place = local_path(target, CheckpointError)
     to = to or ("safetensors" if place.suffix == ".safetensors" else "pario")
+    if compress and to != "pario":
+        raise CheckpointError(f"compress='{compress}' to {to}; expected to pario")
     found = local_path(source, CheckpointError)
     state = _select(_read(found, step, allow_pickle=allow_pickle, lazy=to == "orbax"), select)
     if to == "orbax":
         return write_orbax(place, _map_leaves(state, _to_array)), []
     if to == "pario":
-        return _write_pario(place, found, _map_leaves(state, _to_saved)), []
+        return _write_pario(place, found, _map_leaves(state, _to_saved), compress), []
     state = _map_leaves(state, lambda one: one.load() if isinstance(one, LazyArray) else one)
     if to == "safetensors":
         return _write_safetensors(place, state, shard_bytes)
@@ -165,16 +168,17 @@ def _select(state: dict[str, Any], key: str) -> dict[str, Any]:
     return found
 
 
-def _write_pario(path: Path, source: Path, state: dict[str, Any]) -> Path:
+def _write_pario(path: Path, source: Path, state: dict[str, Any], compress: str | None) -> Path:
     store = Store(path)
     if is_of_dcp(source):  # its values may need pickles
         from torch.distributed import checkpoint as dcp
 
         from pario.checkpoint.dcp import Writer as Storage
 
-        dcp.save(state, storage_writer=Storage(path, no_dist=True), no_dist=True)
+        storage = Storage(path, no_dist=True, compress=compress)
+        dcp.save(state, storage_writer=storage, no_dist=True)
         return store.complete()[-1].path
-    with Writer(None, path) as writer:
+    with Writer(None, path, compress=compress) as writer:
         saved = save_state_dict(writer, store.next_step(), state)
         assert isinstance(saved, Path)
         return saved

@@ -21,8 +21,9 @@ import numpy as np
 from pario import hdf5
 from pario.checkpoint import container, transfer, types
 from pario.checkpoint.checksum import CHUNK_BYTES, Grid, chunk_sums, grid_of
+from pario.checkpoint.compression import read_compressed
 from pario.checkpoint.container import FORMAT, Label, Places, copy_attrs
-from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.errors import CheckpointError, DamageError
 from pario.checkpoint.geometry import Box, pieces, whole
 from pario.checkpoint.header import Entry, Header
 from pario.checkpoint.store import MASTER, Identity, Store, read_identity, sync
@@ -56,10 +57,13 @@ def read_box(
 ) -> types.Array:
     """Reads a part of an array, with elements as in the file. ``descriptor``: that of an open
     file by its name in extents, or -1."""
-    if entry.extents is None:
+    if entry.extents is None and entry.frames is None:
         with hdf5.open_to_read(header.path, CheckpointError) as source:
             return np.asarray(source.read(entry.layout.name, box.within(whole(entry.layout.shape))))
     data = np.empty(box.shape, entry.layout.dtype)
+    if entry.frames is not None:
+        read_compressed(header.path, entry, box, data)
+        return data
     for file, moves in entry.moves(box, data).items():
         transfer.read(header.file(file), moves, opened=descriptor(file))
     return data
@@ -113,9 +117,13 @@ def damage(
     block, element = entry.layout.blocks[number], entry.layout.dtype.itemsize
     grid, done = entry.grid(number), 0
     found: types.Array = np.zeros(grid.count, np.uint64)
-    for box in _boxes(entry, block.box):
+    for box in _boxes(entry, block.box) if entry.frames is None else grid.boxes():
         try:
             first, sums = chunk_sums(read_box(header, entry, box), box, grid, entry.layout.shape)
+        except DamageError as error:  # of one chunk
+            yield error.text
+            first = grid.number(box.begin)
+            sums = entry.sums_of(number)[first : first + 1]
         except CheckpointError as error:
             yield f"array '{entry.layout.name}': {box}: {error}"
             return
@@ -131,12 +139,7 @@ def describe_damage(entry: Entry, number: int, found: types.Array) -> Iterator[s
     block, grid = entry.layout.blocks[number], entry.grid(number)
     wrong = np.flatnonzero(found != entry.sums_of(number))
     if block.box.size and len(wrong):
-        yield _damage_text(entry, number, grid.bounding_box(wrong))
-
-
-def _damage_text(entry: Entry, number: int, box: Box) -> str:
-    rank = entry.layout.blocks[number].rank
-    return f"array '{entry.layout.name}': {box}, saved by rank {rank}, is not what was saved"
+        yield entry.damage_text(number, grid.bounding_box(wrong))
 
 
 def differences(one: Header, other: Header, tolerance: float, show: Show = silent) -> Iterator[str]:
@@ -301,8 +304,8 @@ class _Target:
             remove(self.part)
             return
         in_parts = path.name == MASTER
-        if not in_parts and header.format == FORMAT:
-            raise CheckpointError(f"{path} is one file of format {FORMAT} already")
+        if not in_parts and header.format >= FORMAT:
+            raise CheckpointError(f"{path} is one file of format {header.format} already")
         here = path.parent if in_parts else path
         store = Store(here.parent)
         if store.of_form(in_parts).path(header.step) != here:
@@ -453,4 +456,4 @@ def _find_damaged(header: Header, sums: _Sums) -> Iterator[str]:
             if entry.chunk_bytes == CHUNK_BYTES:
                 yield from describe_damage(entry, number, found)
             elif np.add.reduce(found) != np.add.reduce(entry.sums_of(number)):
-                yield _damage_text(entry, number, entry.layout.blocks[number].box)
+                yield entry.damage_text(number, entry.layout.blocks[number].box)

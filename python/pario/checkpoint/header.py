@@ -16,7 +16,7 @@ import numpy as np
 from pario import hdf5
 from pario.checkpoint.arrays import Block, Layout
 from pario.checkpoint.checksum import Grid, grid_of
-from pario.checkpoint.container import FORMAT, check_metadata, user_attrs
+from pario.checkpoint.container import COMPRESSED, FORMAT, check_metadata, user_attrs
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, Shape, whole
 from pario.checkpoint.store import Found, Store, document
@@ -34,9 +34,15 @@ class Entry:
     """An array of a checkpoint: its layout, the places of its bytes, its checksums."""
 
     layout: Layout
-    extents: tuple[Extent, ...] | None  # None: only HDF5 can read the elements
+    extents: tuple[Extent, ...] | None  # None: compressed, or only HDF5 can read the elements
     sums: Array  # uint64, of the chunks of all blocks; empty in files of other programs
     chunk_bytes: int = 0  # largest chunk; 0: blocks are chunks (format version 1)
+    frames: Array | None = None  # rows of place and bytes of each compressed chunk
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the elements in the file."""
+        return self.layout.nbytes if self.frames is None else int(self.frames[:, 1].sum())
 
     @property
     def sum(self) -> int | None:
@@ -70,6 +76,17 @@ class Entry:
         """The checksums of the chunks of a block."""
         first, end = self._firsts[number : number + 2].tolist()
         return self.sums[first:end]
+
+    def frames_of(self, number: int) -> Array:
+        """The rows of the compressed chunks of a block."""
+        assert self.frames is not None
+        first, end = self._firsts[number : number + 2].tolist()
+        return self.frames[first:end]
+
+    def damage_text(self, number: int, box: Box) -> str:
+        """Describes damage in a box of a block."""
+        rank = self.layout.blocks[number].rank
+        return f"array '{self.layout.name}': {box}, saved by rank {rank}, is not what was saved"
 
     @cached_property
     def _firsts(self) -> Array:
@@ -146,9 +163,9 @@ def _header(path: str, source: hdf5.Source) -> Header:
     if "pario" in file:
         own = file["pario"]
         version = int(own.attrs["format"])
-        if version > FORMAT:
+        if version > COMPRESSED:
             raise CheckpointError(
-                f"{path} has format {version}; this pario knows formats up to {FORMAT}"
+                f"{path} has format {version}; this pario knows formats up to {COMPRESSED}"
             )
         about = {**json.loads(own.attrs["about"]), "saved": own.attrs["saved"]}
         names = json.loads(source.read("pario/arrays").tobytes())
@@ -161,7 +178,13 @@ def _header(path: str, source: hdf5.Source) -> Header:
     if blocks:
         chunk_bytes = int(own.attrs["chunk_bytes"]) if version > 1 else 0
         sums = source.read("pario/checksums")
-        entries = dict(_with_sums(path, entries, blocks, sums, chunk_bytes))
+        frames = source.read("pario/frames") if "frames" in own else None
+        if frames is not None and frames.shape != (len(sums), 2):
+            raise CheckpointError(
+                f"{path} has {len(sums)} checksums; its table of frames has shape"
+                f" {list(frames.shape)}"
+            )
+        entries = dict(_with_sums(path, entries, blocks, sums, frames, chunk_bytes))
     step = int(file.attrs.get("step", 0))
     return Header(
         path, step, user_attrs(file.attrs, file.attrs.__getitem__), about, entries, version
@@ -173,6 +196,7 @@ def _with_sums(
     entries: Mapping[str, Entry],
     blocks: Mapping[str, Sequence[_Row]],
     sums: Array,
+    frames: Array | None,
     chunk_bytes: int,
 ) -> Iterator[tuple[str, Entry]]:
     """The arrays in the order of the table of blocks, with their checksums; then the others."""
@@ -182,7 +206,10 @@ def _with_sums(
             raise CheckpointError(f"{path}: array '{name}' is listed, but not there")
         entry = replace(entries[name], chunk_bytes=chunk_bytes)
         count = entry.sum_count if rows else 0
-        yield name, replace(entry, sums=sums[at : at + count])
+        entry = replace(entry, sums=sums[at : at + count])
+        if frames is not None and entry.extents is None:
+            entry = replace(entry, frames=frames[at : at + count])
+        yield name, entry
         at += count
     if at != len(sums):
         raise CheckpointError(f"{path} has {len(sums)} checksums; its blocks have {at} chunks")

@@ -15,7 +15,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -26,8 +26,9 @@ import numpy as np
 from pario import hdf5, wording
 from pario._native import packed_checksums
 from pario.checkpoint import container, transfer
-from pario.checkpoint.arrays import REPLICATED, Facts, Given, Layout, agree
+from pario.checkpoint.arrays import REPLICATED, Facts, Given, Layout, agree, is_written
 from pario.checkpoint.checksum import Tally, grid_of
+from pario.checkpoint.compression import CompressedBlock, compress_arrays
 from pario.checkpoint.container import Label, Places, Skeleton
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, runs, strides, whole
@@ -124,11 +125,6 @@ def _sum_count(facts: Facts, packed: frozenset[str]) -> int:
     if facts.name in packed:
         return len(facts.boxes)
     return sum(grid_of(box, facts.dtype.itemsize).count for box in facts.boxes)
-
-
-def is_written(facts: Facts, rank: int) -> bool:
-    """True if a rank's boxes are written, and not equal ones of rank 0."""
-    return facts.kind != REPLICATED or rank == 0
 
 
 #: Adjacent bytes of packed arrays: offset in the file, and the rank and slice of each piece.
@@ -255,20 +251,27 @@ class Master:
 
     @cached_property
     def _order(self) -> Array:
-        """For each checksum in the file its number among those of all ranks, rank by rank."""
-        ends = [
-            max((own.stop for some in places.values() for own in some), default=0)
-            for places in self.sums_of
-        ]
-        starts = np.cumsum([0, *ends]).tolist()
-        order = [np.zeros(0, np.int64)]
-        for layout in self.layouts:
-            used: Counter[int] = Counter()
-            for block in layout.blocks:
-                own = self.sums_of[block.rank][layout.name][used[block.rank]]
-                order.append(starts[block.rank] + _numbers(own))
-                used[block.rank] += 1
-        return np.concatenate(order)
+        return _file_order(self.layouts, self.sums_of)
+
+
+def _file_order(
+    layouts: Sequence[Layout], sums_of: Sequence[Mapping[str, Sequence[slice]]]
+) -> Array:
+    """For each chunk in the file its number among those of all ranks, rank by rank."""
+    starts = np.cumsum([0, *map(_count_chunks, sums_of)]).tolist()
+    order = [np.zeros(0, np.int64)]
+    for layout in layouts:
+        used: Counter[int] = Counter()
+        for block in layout.blocks:
+            own = sums_of[block.rank][layout.name][used[block.rank]]
+            order.append(starts[block.rank] + _numbers(own))
+            used[block.rank] += 1
+    return np.concatenate(order)
+
+
+def _count_chunks(places: Mapping[str, Sequence[slice]]) -> int:
+    """The number of a rank's chunks, from the numbers of each box."""
+    return max((own.stop for some in places.values() for own in some), default=0)
 
 
 def _numbers(some: slice) -> Array:
@@ -286,6 +289,9 @@ class SavePlan:
     master: Master | None = None  # on rank 0
     part: tuple[str, Skeleton] | None = None  # name and skeleton of the part that this rank makes
     container: str = ""  # the name in extents of rank 0's file
+    #: The compressed arrays: for each box its frames. Such a plan is for one save.
+    compressed: Mapping[str, Sequence[CompressedBlock]] = field(default_factory=dict)
+    frames: Sequence[Move] = ()  # the writes of all frames
 
     @property
     def file_sizes(self) -> dict[str, int]:
@@ -312,6 +318,10 @@ class SavePlan:
         ]
         return RankData(packed, rest, tallies)
 
+    def free_frames(self) -> None:
+        """Frees the memory of compressed arrays, which are written."""
+        self.compressed, self.frames = {}, ()
+
     def moves(self, data: RankData, rank: int, *, all_ranks: bool) -> dict[str, list[Move]]:
         """This rank's writes by file. ``all_ranks``: every rank opens rank 0's file."""
         found: dict[str, list[Move]] = {"": []} if all_ranks else {}
@@ -324,15 +334,17 @@ class SavePlan:
                     extents, one.facts.boxes, one.data, tallies, strict=True
                 ):
                     found.setdefault(extent.file, []).append(extent.move(box, array, tally))
+        if self.frames:
+            found.setdefault("", []).extend(self.frames)
         return found
 
     def result(self, data: RankData) -> RankResult:
         """The result for rank 0. Computes the checksums that were not added up during writing."""
-        rest = [
-            tally.of(array)
-            for one, tallies in zip(data.rest, data.tallies, strict=True)
-            for tally, array in zip(tallies, one.data, strict=True)
-        ]
+        found = {name: [one.sums for one in some] for name, some in self.compressed.items()}
+        for one, tallies in zip(data.rest, data.tallies, strict=True):
+            pairs = zip(tallies, one.data, strict=True)
+            found[one.facts.name] = [tally.of(array) for tally, array in pairs]
+        rest = [one for facts in self.facts for one in found.get(facts.name, ())]
         sums = self.packing.merge_sums(data.packed, rest)
         return RankResult(data.packed[: self.packing.written], sums)
 
@@ -390,6 +402,85 @@ def plan_one_file(ranks: Ranks, request: SaveRequest, facts: list[Facts]) -> Sav
     }
     packing = Packing(facts, packed, ranks.rank)
     return SavePlan(facts, extents, large, packing, masters[0] if masters else None)
+
+
+def plan_compressed(ranks: Ranks, request: SaveRequest, given: Sequence[Given]) -> SavePlan:
+    """Compresses this rank's large arrays, and plans a checkpoint in one file. Collective.
+
+    Rank 0 makes the file when it knows the sizes of all frames.
+    """
+    what, facts = f"save(step {request.label.step})", [one.facts for one in given]
+    made: list[_CompressedFile] = []
+
+    def begin(everyones: list[list[Facts]]) -> tuple[frozenset[str], frozenset[str]]:
+        made.append(_CompressedFile(agree(everyones, request.attrs), everyones))
+        return made[0].packed, made[0].names
+
+    packed, names = ranks.together(what, lambda: facts, begin)
+    sums_of = _sum_places(facts)
+    compressed: dict[str, list[CompressedBlock]] = {}
+
+    def compress() -> Array:
+        large = [one for one in given if one.facts.name in names]
+        compressed.update(compress_arrays(large, ranks))
+        sizes = np.zeros(_count_chunks(sums_of), np.int64)
+        for name, some in compressed.items():
+            for block, numbers in zip(some, sums_of[name], strict=True):
+                sizes[numbers] = [len(frame) for frame in block.frames]
+        return sizes
+
+    places, frames = ranks.deal(what, compress, lambda sizes: made[0].make(request, sizes))
+    extents = {
+        one.name: [Extent("", places[one.name], whole(one.shape))] * len(one.boxes)
+        for one in facts
+        if one.name not in packed and one.name not in names
+    }
+    moves = [
+        move
+        for name, some in compressed.items()
+        for block, numbers in zip(some, sums_of[name], strict=True)
+        for move in block.moves(frames[numbers])
+    ]
+    packing, master = Packing(facts, packed, ranks.rank), made[0].master if made else None
+    return SavePlan(facts, extents, True, packing, master, compressed=compressed, frames=moves)
+
+
+class _CompressedFile:
+    """The file of rank 0 with compressed arrays."""
+
+    def __init__(self, layouts: Sequence[Layout], everyones: Sequence[Sequence[Facts]]) -> None:
+        self._layouts, self._everyones = layouts, everyones
+        self.packed = container.small_arrays(layouts)
+        #: The compressed arrays. HDF5 has no chunks without axes.
+        self.names = frozenset(
+            layout.name
+            for layout in layouts
+            if layout.name not in self.packed and layout.shape and layout.nbytes
+        )
+        self.master: Master | None = None
+
+    def make(
+        self, request: SaveRequest, sizes: Sequence[Array]
+    ) -> list[tuple[dict[str, int], Array]]:
+        """Makes the file. ``sizes``: for each rank, those of the frames of its chunks.
+
+        Returns for each rank the places of all arrays, and those of its frames.
+        """
+        sums_of = [_sum_places(theirs) for theirs in self._everyones]
+        order, of_all = _file_order(self._layouts, sums_of), np.concatenate(sizes)
+        skeleton = container.create(self._layouts, request.label, frames=of_all[order])
+        self.master = _master(self._everyones, self._layouts, skeleton, self.packed)
+        plain = sum(one.nbytes for one in self._layouts if one.name not in self.names)
+        needed = (int(of_all.sum()) + plain) // request.nodes
+        check_space(request.path, needed + skeleton.places.metadata)
+        container.write(request.path, skeleton)
+        frames = np.zeros(len(of_all), np.int64)
+        if skeleton.frames is not None:
+            frames[order] = skeleton.frames[:, 0]
+        names = [layout.name for layout in self._layouts]
+        places = dict(zip(names, skeleton.places.arrays, strict=True))
+        ends = np.cumsum([len(theirs) for theirs in sizes])
+        return [(places, theirs) for theirs in np.split(frames, ends[:-1])]
 
 
 def _list_divided(facts: Sequence[Facts], packed: frozenset[str]) -> Iterator[tuple[Box, Box, int]]:

@@ -17,6 +17,7 @@ import numpy as np
 from pario.checkpoint import exchange, transfer, types
 from pario.checkpoint.arrays import Block
 from pario.checkpoint.checksum import checksum, chunk_sums, unproven
+from pario.checkpoint.compression import read_compressed, thread_count
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.examine import damage, describe_damage, read_box
 from pario.checkpoint.geometry import Box, Shape, divide, first_flaw, whole
@@ -423,6 +424,8 @@ class _Reading:
             extents = self._entry(request.name).extents or ()
             if len(extents) == 1 and not self._is_shared(request):
                 files.append(extents[0].file)  # of which this rank may have to check chunks
+            if self._entry(request.name).frames is not None:
+                files.append("")
         offer = self._files.offer(files)
         return _Asked(self._requests, list(self._moves), large, joint, offer)
 
@@ -542,7 +545,11 @@ class _Reading:
     def _read_shared_arrays(self, show: Show, failed: list[BaseException]) -> None:
         for request in self._requests:
             entry, read = self._entry(request.name), self._read[request.name]
-            if entry.extents is None:
+            if entry.frames is not None:
+                with keep_error(failed):
+                    for box, data in zip(request.boxes, read, strict=True):
+                        self._read_compressed(entry, box, data, show)
+            elif entry.extents is None:
                 with keep_error(failed):
                     read[:] = [read_box(self._header, entry, box) for box in request.boxes]
             elif self._is_shared(request):
@@ -556,6 +563,18 @@ class _Reading:
                     failed,
                     show,
                 )
+
+    def _read_compressed(self, entry: Entry, box: Box, data: types.Array, show: Show) -> None:
+        read_compressed(
+            self._header.path,
+            entry,
+            box,
+            data,
+            opened=self._files.descriptor(""),
+            verify=self._verify,
+            threads=thread_count(self._ranks),
+            show=show,
+        )
 
     def _read_files(
         self, together: Sequence[str] | None, show: Show, failed: list[BaseException]
@@ -575,8 +594,8 @@ class _Reading:
         otherwise checks the chunks of the parts and returns None."""
         entry, read = self._entry(request.name), self._read[request.name]
         shape = entry.layout.shape
-        if not self._verify or entry.sum is None:
-            return None
+        if not self._verify or entry.sum is None or entry.frames is not None:
+            return None  # compressed chunks were checked when they were read
         if request.shared:
             size = read[0].size
             share = divide((size,), self._ranks.size, self._ranks.rank)

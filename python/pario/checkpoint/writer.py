@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,6 +20,7 @@ import numpy as np
 from pario.checkpoint import container, exchange, relay, transfer
 from pario.checkpoint.arrays import Converter, Given
 from pario.checkpoint.background import Owner, Pending, Snapshot, count_done
+from pario.checkpoint.compression import check_compress
 from pario.checkpoint.container import Label
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.plan import (
@@ -32,6 +32,7 @@ from pario.checkpoint.plan import (
     check_files,
     groups,
     part_number,
+    plan_compressed,
     plan_one_file,
     plan_parts,
 )
@@ -88,6 +89,10 @@ class Writer:
     safetensors : bool, optional
         Makes files that are safetensors files, too, for programs that read tensors; with
         ``files=1``.
+    compress : "zstd", optional
+        Compresses arrays of 1 MiB and more, in chunks, which HDF5 programs read by the filter zstd
+        (32015); with ``files=1``. The compressed arrays of a rank are in its memory until they are
+        written.
     stage : path_like, optional
         A directory in memory or on a disk of each node, where saves end; a thread of each node
         copies the files to ``path``.
@@ -126,6 +131,7 @@ class Writer:
         durable: bool = True,
         in_flight: int = 1,
         safetensors: bool = False,
+        compress: str | None = None,
         stage: str | os.PathLike[str] | None = None,
         stage_bytes: int = 1 << 36,
         patience: float = PATIENCE,
@@ -136,11 +142,12 @@ class Writer:
         check_files(files)
         if safetensors and files != 1:
             raise CheckpointError(f"safetensors=True, files={files!r}; expected files=1")
+        check_compress(compress, files, safetensors=safetensors)
         for place in (path, stage):
             local_path(place or "", CheckpointError)
         self._owner = Owner(f"the Writer of {path}")
         self._files, self._group_of = files, list[int]()
-        self._safetensors = safetensors
+        self._safetensors, self._compress = safetensors, compress is not None
         self._ranks = ranks_of(comm, patience)
         self._in_background = self._ranks.again()
         self._snapshots = [Snapshot(shared=self._ranks.size > 1) for _ in range(in_flight)]
@@ -375,7 +382,11 @@ class Writer:
             raise CheckpointError(f"{self._store.directory}: this Writer is closed")
 
     def _share_moves(self, snapshot: Snapshot, task: _Task) -> relay.Moves:
-        """The writes of this rank from the copies of its node; computed once for a plan."""
+        """The writes of this rank from the copies of its node; computed once for a plan. With
+        compressed arrays a rank writes its own."""
+        if self._compress:
+            moves = task.plan.moves(task.data, self._ranks.rank, all_ranks=False)
+            return {name: [mine] for name, mine in moves.items()}
         if snapshot.moves is None:
             step, ranks = task.label.step, self._ranks
             made = [task.plan.part[0]] if task.plan.part else []
@@ -396,6 +407,7 @@ class Writer:
         moves = task.plan.moves(task.data, ranks.rank, all_ranks=False)
         previous = self._pending[-1] if self._pending else None
         self._pending.append(draining.start(task.label.identity, task.plan, moves, previous))
+        task.plan.free_frames()
         return self._pending[-1]
 
     def _release(self) -> None:
@@ -483,14 +495,15 @@ class Writer:
 
         own, again, joint = self._ranks.together(f"save(step {step})", enter, decide)
         label = Label(step, attrs, self._about, own)
-        if not again:
-            data = [self._make_plan(label, given, copy)]
-        plan = self._plan
-        assert plan is not None
-        made = not again or not plan.independent
-        return _Task(label, plan, data[0], made, joint)
+        if again:
+            assert self._plan is not None
+            return _Task(label, self._plan, data[0], not self._plan.independent, joint)
+        plan, collected = self._make_plan(label, given, copy)
+        return _Task(label, plan, collected, True, joint)
 
-    def _make_plan(self, label: Label, given: Sequence[Given], copy: Copy) -> RankData:
+    def _make_plan(
+        self, label: Label, given: Sequence[Given], copy: Copy
+    ) -> tuple[SavePlan, RankData]:
         """Plans a save of new arrays, makes its files, and collects this rank's data."""
         self._target.await_removal()
         request = SaveRequest(
@@ -500,15 +513,21 @@ class Writer:
             self._nodes,
             self._safetensors,
         )
-        make = plan_one_file if self._files == 1 else partial(plan_parts, self._group_of)
+        facts = [one.facts for one in given]
         self._plan = None
         for snapshot in self._snapshots:
             snapshot.forget()
         with self._discarded_on_failure(label.step):
-            plan = make(self._ranks, request, [one.facts for one in given])
+            if self._compress:
+                plan = plan_compressed(self._ranks, request, given)
+            elif self._files == 1:
+                plan = plan_one_file(self._ranks, request, facts)
+            else:
+                plan = plan_parts(self._group_of, self._ranks, request, facts)
             data = self._ranks.agree(f"save(step {label.step})", lambda: plan.collect(given, copy))
+        if not self._compress:  # frames have other places in each save
             self._plan = plan
-        return data
+        return plan, data
 
     def _prepare(self, label: Label) -> None:
         """Prepares a save with a known plan, on rank 0: checks the space, and makes its file where

@@ -78,6 +78,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="most bytes of each safetensors file in a directory (default: 5000000000)",
     )
     convert.add_argument(
+        "--compress", choices=["zstd"], help="compress the arrays of a checkpoint of pario"
+    )
+    convert.add_argument(
         "--allow-pickle",
         action="store_true",
         help="also load pickles that may run any code; only for checkpoints that you trust",
@@ -256,6 +259,7 @@ def _show(arguments: argparse.Namespace) -> int:
                 "dims": list(layout.dims),
                 "type": layout.note or str(layout.dtype),
                 "bytes": layout.nbytes,
+                "stored_bytes": entry.stored_bytes,
                 "blocks": len(layout.blocks),
                 "attrs": dict(layout.attrs),
                 **(asdict(facts) if facts else {}),
@@ -272,9 +276,10 @@ def _show(arguments: argparse.Namespace) -> int:
         }
         print(json.dumps(document, indent=2, default=lambda value: value.tolist()))
         return 0
+    total, stored = (sum(row[size] for row in rows) for size in ("bytes", "stored_bytes"))
+    compressed = f" ({_compression(total, stored)})" if stored != total else ""
     print(
-        f"{wording.printable(header.path)}: step {header.step},"
-        f" {wording.size(sum(row['bytes'] for row in rows))}"
+        f"{wording.printable(header.path)}: step {header.step}, {wording.size(total)}{compressed}"
     )
     about = header.about
     if about:
@@ -302,6 +307,8 @@ def _print_arrays(rows: list[dict[str, Any]]) -> None:
             or "one"
         )
         blocks = wording.plural(row["blocks"], "block") if row["blocks"] else ""
+        if row["stored_bytes"] != row["bytes"]:
+            blocks += f"  {_compression(row['bytes'], row['stored_bytes'])}"
         print(
             f"  {wording.printable(row['name']):<{width}}  {row['type']:<8}"
             f" {wording.size(row['bytes']):>8}  {shape}  {blocks}".rstrip()
@@ -314,6 +321,13 @@ def _print_arrays(rows: list[dict[str, Any]]) -> None:
                 f"  {'':<{width}}  least {row['least']:.6g}, mean {row['mean']:.6g}, most"
                 f" {row['most']:.6g}{missing}"
             )
+
+
+def _compression(size: int, stored: int) -> str:
+    """The size of compressed elements in the file, and their ratio."""
+    from pario import wording
+
+    return f"{wording.size(stored)} compressed, ratio {size / stored:.3g}"
 
 
 def _verify(arguments: argparse.Namespace) -> int:
@@ -444,6 +458,7 @@ def _convert(arguments: argparse.Namespace) -> int:
         select=arguments.select,
         allow_pickle=arguments.allow_pickle,
         shard_bytes=arguments.shard_bytes,
+        compress=arguments.compress,
     )
     if others:
         print(

@@ -30,6 +30,7 @@ def replace_file_system_storage(
     files: int | str = 1,
     durable: bool = True,
     safetensors: bool = False,
+    compress: str | None = None,
     verify: bool = True,
     allow_pickle: bool = False,
     cast: bool = False,
@@ -45,7 +46,7 @@ def replace_file_system_storage(
 
     Parameters
     ----------
-    files, durable, safetensors, patience
+    files, durable, safetensors, compress, patience
         As for :class:`Writer`.
     verify, allow_pickle, cast
         As for :class:`Reader`.
@@ -75,6 +76,7 @@ def replace_file_system_storage(
         files=files,
         durable=durable,
         safetensors=safetensors,
+        compress=compress,
         patience=patience,
     )
     _set_options(

@@ -48,7 +48,7 @@ class Writer(Storage[SavePlan], StorageWriter):  # type: ignore[misc]
         The ``no_dist`` of ``dcp.save``: this process saves alone.
     attrs : mapping, optional
         Attributes of the checkpoint, as for :meth:`pario.checkpoint.Writer.save`, such as a metric.
-    keep, files, durable, safetensors, stage, stage_bytes, patience
+    keep, files, durable, safetensors, compress, stage, stage_bytes, patience
         As for :class:`pario.checkpoint.Writer`. With ``stage``, ``dcp.save`` returns when the
         checkpoint is staged, and the directory stays locked until :meth:`close`.
 
@@ -79,6 +79,7 @@ class Writer(Storage[SavePlan], StorageWriter):  # type: ignore[misc]
         keep: int | Keep | None = None,
         durable: bool = True,
         safetensors: bool = False,
+        compress: str | None = None,
         stage: str | os.PathLike[str] | None = None,
         stage_bytes: int = 1 << 36,
         patience: float = PATIENCE,
@@ -89,6 +90,7 @@ class Writer(Storage[SavePlan], StorageWriter):  # type: ignore[misc]
             "keep": keep,
             "durable": durable,
             "safetensors": safetensors,
+            "compress": compress,
             "stage": stage,
             "stage_bytes": stage_bytes,
             "patience": patience,
