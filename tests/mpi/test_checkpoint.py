@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from pario import checkpoint
+from pario.checkpoint.header import read_header
 from tests.mpi.conftest import MPIS, PROGRAMS, environment, need
 from tests.mpi.programs.checkpoint_forever import content
 from tests.support.commands import run_command, start_command
@@ -47,6 +48,17 @@ def test_saved_on_some_ranks_and_loaded_on_others(
     assert saved.stdout == "good\n", saved.stderr
     loaded = run("checkpoints.py", "load", tmp_path, seed, ranks=loading)
     assert loaded.stdout == "good\n", loaded.stderr
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("saving", "loading", "seed"), [(4, 3, 60), (2, 5, 30), (3, 1, 10)])
+def test_saved_compressed(tmp_path: Path, saving: int, loading: int, seed: int) -> None:
+    saved = run("checkpoints.py", "save", tmp_path, seed, "zstd", ranks=saving)
+    assert saved.stdout == "good\n", saved.stderr
+    loaded = run("checkpoints.py", "load", tmp_path, seed, ranks=loading)
+    assert loaded.stdout == "good\n", loaded.stderr
+    header = read_header(tmp_path / "latest")
+    assert (header.step, header.format) == (1, 3)
 
 
 @pytest.mark.system
@@ -155,6 +167,7 @@ _FEW = [
     ("mpi", 2, 1, 2),
     ("mpi", 2, 2, 2),
     ("staged", 2, "rank", 2),
+    ("zstd", 2, 1, 2),
 ]
 _MANY = [
     ("serial", 1, 1, 300),
@@ -164,6 +177,7 @@ _MANY = [
     ("staged", 2, 1, 100),
     ("staged", 2, "rank", 100),
     ("staged", 3, 2, 100),
+    ("zstd", 3, 1, 100),
 ]
 Files = int | str
 

@@ -1,5 +1,5 @@
-"""``checkpoint_forever.py DIRECTORY serial|mpi|staged FILES``: saves until it is killed; writes
-down its processes and the complete steps."""
+"""``checkpoint_forever.py DIRECTORY serial|mpi|staged|zstd FILES``: saves until it is killed;
+writes down its processes and the complete steps."""
 
 import os
 import sys
@@ -29,9 +29,9 @@ def main(directory: Path, kind: str, files: int | str) -> None:
     (directory / f"process{rank}").write_text(str(os.getpid()))
     box = checkpoint.divide(SHAPE, ranks, rank)
     stage = directory / "stage" if kind == "staged" else None
-    with checkpoint.Writer(
-        comm, directory / "ckpt", files=files, keep=2, durable=False, stage=stage
-    ) as writer:
+    compress = kind if kind == "zstd" else None
+    options = {"files": files, "keep": 2, "stage": stage, "compress": compress}
+    with checkpoint.Writer(comm, directory / "ckpt", durable=False, **options) as writer:
         step = 0
         while True:
             arrays = {

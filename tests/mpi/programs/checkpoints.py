@@ -1,5 +1,5 @@
-"""``checkpoints.py save|load DIRECTORY SEED [FILES]``: saves random arrays in a random
-decomposition; loads and compares them in another one."""
+"""``checkpoints.py save|load DIRECTORY SEED [FILES|zstd]``: saves random arrays in a random
+decomposition, maybe compressed; loads and compares them in another one."""
 
 import random
 import sys
@@ -65,9 +65,10 @@ def boxes(shape: tuple[int, ...], chance: random.Random) -> list[Box]:
 def save(comm: MPI.Comm, directory: str, seed: int, files: str = "1") -> None:
     chance = random.Random(seed + comm.size)
     container.LARGE = (0, 5000, container.LARGE)[seed // 10 % 3]
-    with checkpoint.Writer(
-        comm, directory, files=int(files) if files.isdigit() else files, durable=False
-    ) as writer:
+    options = {"files": int(files) if files.isdigit() else files}
+    if files == "zstd":
+        options = {"compress": files}
+    with checkpoint.Writer(comm, directory, durable=False, **options) as writer:
         for step in range(2):
             given = {"seed": seed + step, "rank": checkpoint.per_rank(comm.rank)}
             for name, array in arrays(seed + step).items():
