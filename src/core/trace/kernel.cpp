@@ -105,7 +105,6 @@ std::string_view KernelCounters::read(const char* path) {
 void KernelCounters::begin(Process& row) {
   row.processors = count_processors();
   row.memory = find_memory();
-  read_usage(usage_at_start_);
   block_io_known_ = read("/proc/sys/kernel/task_delayacct").starts_with('1');
   run_queue_known_ = !read("/proc/self/schedstat").empty();
   delays_at_start_ = sum_delays();
@@ -118,6 +117,8 @@ void KernelCounters::begin(Process& row) {
   row.syscalls_write_before = before(row.syscalls_write);
   row.kernel_read_before = before(row.kernel_read);
   row.kernel_written_before = before(row.kernel_written);
+  next_ = ticks() + tick_rate() / kUpdatesPerSecond;
+  read_usage(usage_at_start_);  // the last: the tracer's own start is not the program's
 }
 
 void KernelCounters::update(Process& row, bool force) {
@@ -128,6 +129,11 @@ void KernelCounters::update(Process& row, bool force) {
   update_delays(row);
   const std::uint64_t end = ticks();
   next_ = end + std::max(tick_rate() / kUpdatesPerSecond, kCostShare * (end - start));
+}
+
+ProcessorTime KernelCounters::read_processor_time(Process& row) {
+  update_usage(row);
+  return {row.cpu_user_ns, row.cpu_system_ns};
 }
 
 void KernelCounters::update_usage(Process& row) {

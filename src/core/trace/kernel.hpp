@@ -18,6 +18,12 @@ struct Delays {
   std::uint64_t block_io_ns = 0;   ///< waiting for block devices
 };
 
+/// Processor time of a process since the tracer started in its image.
+struct ProcessorTime {
+  std::uint64_t user_ns;
+  std::uint64_t system_ns;
+};
+
 /// Reads the kernel's counters into the process row. Callers hold the anchor's lock.
 class KernelCounters {
  public:
@@ -26,6 +32,8 @@ class KernelCounters {
   /// Updates the row, if that was not done in the last 0.1 s or `force` is set; an update takes at
   /// most 1 % of the time. Does nothing before begin().
   void update(Process& row, bool force);
+  /// Returns the processor time so far, and stores it in the row.
+  ProcessorTime read_processor_time(Process& row);
 
  private:
   static constexpr std::size_t kMostThreads = 64;  ///< further threads are left out

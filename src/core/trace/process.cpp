@@ -118,6 +118,13 @@ void begin_kernel_counters() {
   state.kernel.begin(process());
 }
 
+/// Returns the processor time so far. At the end the row keeps it, because the last work of the
+/// tracer is not the program's.
+ProcessorTime read_processor_time() {
+  const base::SpinLock lock(state.anchor_lock);
+  return state.kernel.read_processor_time(process());
+}
+
 /// Reports that the log is full. Called without locks.
 void report_full_log() {
   const int error = state.log.take_trouble();
@@ -197,9 +204,12 @@ void restart_after_fork() {
 void finish(std::uint64_t end_kind, int end_code) {
   if (!on()) return;
   const Inside inside;
+  Process& row = process();
+  const ProcessorTime used = read_processor_time();
   end_events(end_kind != kEndExec);
   refresh_anchor(true);
-  Process& row = process();
+  row.cpu_user_ns = used.user_ns;
+  row.cpu_system_ns = used.system_ns;
   row.end = ticks();
   row.end_kind = end_kind;
   row.end_code = static_cast<std::uint64_t>(end_code & kStatusBits);
