@@ -26,7 +26,7 @@ from pario.see.analyze.rules.base import (
     setting,
     sum_seconds,
 )
-from pario.see.analyze.rules.collective import COLLECTIVE_COST, sharers
+from pario.see.analyze.rules.collective import sharers
 from pario.see.analyze.rules.small_calls import SMALL_CALL, excess
 
 MANY_CALLS = 500
@@ -123,6 +123,8 @@ def _library_time(facts: Facts) -> Iterator[Candidate]:
         inside = facts.cells[upper, kind] - storage
         chosen = (calls > 0) & (storage > 0) & (inside > LIBRARY_SHARE * facts.cells[upper, kind])
         chosen &= ~together | (len(facts.job.hosts) < 2)
+        # A tiny buffer is the cause of this time, with a finding of its own.
+        chosen &= ~together | ~np.isin(facts.file[upper], list(_find_tiny_buffers(facts)))
         if chosen.any():
             yield _inside_library(
                 facts, upper[chosen], np.stack([inside, storage])[:, chosen], writing
@@ -184,7 +186,7 @@ def _library_fixes(word: str, collective: bool) -> tuple[Fix, ...]:
 
 
 def _tiny_buffers(facts: Facts) -> Iterator[Candidate]:
-    small = {file: size for file, size in _buffer_sizes(facts) if 0 < size < LEAST_BUFFER}
+    small = _find_tiny_buffers(facts)
     for writing in (True, False):
         kind, word, _, _ = _words(writing)
         mask = facts.mpiio & np.isin(facts.file, list(small))
@@ -194,11 +196,14 @@ def _tiny_buffers(facts: Facts) -> Iterator[Candidate]:
             yield _tiny_buffer(facts, subject, small[int(subject.files[0])], writing)
 
 
-def _buffer_sizes(facts: Facts) -> Iterator[tuple[int, int]]:
-    """Yield files and their ``cb_buffer_size`` in force."""
-    for hint in facts.job.hints:
-        if hint.key == "cb_buffer_size" and hint.when == "effective" and hint.value.isdigit():
-            yield hint.file, int(hint.value)
+def _find_tiny_buffers(facts: Facts) -> dict[int, int]:
+    """Return files and their ``cb_buffer_size`` in force, if it is tiny."""
+    sizes = {
+        hint.file: int(hint.value)
+        for hint in facts.job.hints
+        if hint.key == "cb_buffer_size" and hint.when == "effective" and hint.value.isdigit()
+    }
+    return {file: size for file, size in sizes.items() if 0 < size < LEAST_BUFFER}
 
 
 def _tiny_buffer(facts: Facts, subject: Scene, size: int, writing: bool) -> Candidate:
@@ -206,7 +211,7 @@ def _tiny_buffer(facts: Facts, subject: Scene, size: int, writing: bool) -> Cand
     rows = subject.rows
     moved = facts.column(name)[rows]
     below = facts.per_file(facts.column(f"nested_{word}s"))[subject.files].sum()
-    together = COLLECTIVE_COST * moved / facts.reference.row_rate(writing)[rows]
+    needed = moved / facts.reference.row_rate(writing)[rows] + moved / COPY_RATE
     return subject.candidate(
         title=(
             f"collective {word}s {preposition} {subject.place} in rounds of"
@@ -232,10 +237,10 @@ def _tiny_buffer(facts: Facts, subject: Scene, size: int, writing: bool) -> Cand
                 " the stripe size)"
             ),
         ),
-        claims=[Claim(rows, kind, facts.cells[rows, kind] - together)],
+        claims=[Claim(rows, kind, facts.cells[rows, kind] - needed)],
         method=(
-            f"time of the calls minus {COLLECTIVE_COST:.0f} times that of their bytes at the rate"
-            " of large calls: the price of the exchange"
+            "time of the calls minus their bytes at the rate of large calls and a copy of them at"
+            f" {wording.rate(COPY_RATE)}: the exchange"
         ),
     )
 
@@ -389,8 +394,8 @@ TINY_BUFFER = Rule(
     sees="Collective calls in rounds of a tiny buffer.",
     threshold=f"cb_buffer_size in force below {LEAST_BUFFER >> 20} MiB, and collective calls.",
     estimate=(
-        f"Time of the calls minus {COLLECTIVE_COST:.0f} times the time of their bytes at the"
-        " reference rate."
+        "Time of the calls minus their bytes at the reference rate and a copy of them at"
+        f" {wording.rate(COPY_RATE)}."
     ),
     advice="The default of 16 MiB, or a multiple of the stripe size.",
     control="The same calls with a buffer of 16 MiB.",
@@ -421,7 +426,8 @@ LIBRARY_TIME = Rule(
     ),
     threshold=(
         f"More than {wording.share(LIBRARY_SHARE)} of the time of processes that reach the file"
-        " system; collective calls on one host only (collective-exchange has those of several)."
+        " system; collective calls on one host only (collective-exchange has those of several), and"
+        " without a tiny buffer (tiny-collective-buffer)."
     ),
     estimate=f"That time minus a copy of the bytes at {wording.rate(COPY_RATE)}.",
     advice="pario's MPI-IO: the ranks of a node exchange data through shared memory.",
