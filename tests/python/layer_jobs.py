@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pario.see.tables.model import Dataset, Job
+from pario.see.tables.model import EVENT_KINDS, Dataset, Job
 from pario.see.tables.rows import new_processes, new_records
 from tests.python.jobs import add_events, add_function, add_hint, add_record, file_row
 
@@ -30,10 +30,10 @@ def mpi_writes(made: Job, calls: int, size: int, seconds: float, **facts: float)
     add_record(made, 0, "/scratch/m", **below)
 
 
-def tiny_buffer(made: Job, size: int) -> None:
+def tiny_buffer(made: Job, size: int, storage: float = 15.0) -> None:
     rounds = 100 * MIB // size
     below = {"writes": rounds, "nested_writes": rounds}
-    mpi_writes(made, 100, MIB, 20.0, nested_write_time=15.0, write_time=15.0, **below)
+    mpi_writes(made, 100, MIB, 20.0, nested_write_time=storage, write_time=storage, **below)
     add_hint(made, "/scratch/m", "cb_buffer_size", str(size))
 
 
@@ -119,6 +119,65 @@ def resize(made: Job, count: int) -> None:
 def list_directory(made: Job, lists: int) -> None:
     listing = {"lists": lists, "entries": 3000 * lists, "list_time": 0.05 * lists}
     add_record(made, 0, "/scratch/items", **listing)
+
+
+def list_directory_and_match(made: Job, lists: int) -> None:
+    """Python lists a directory and closes it, which names no file; 5 ms of matching follow."""
+    made.programs = ["/usr/bin/python3"]
+    list_directory(made, lists)
+    for kind, path, begin in (("list", "/scratch/items", 0.0), ("other", "", 0.05)):
+        start = np.arange(lists) * 0.0551 + begin
+        took = 0.05 if kind == "list" else 1e-4
+        add_events(made, 0, path, kind, start=start, duration=took)
+    made.events["file"][made.events["kind"] == EVENT_KINDS.index("other")] = -1
+
+
+def flush_lines(made: Job, lines: int, took: float) -> None:
+    """Python flushes each line; 5 us of its own work lie between the calls."""
+    made.programs = ["/usr/bin/python3"]
+    moved = {"bytes_written": 20 * lines, "write_time": took * lines}
+    add_record(made, 0, "/scratch/log", opens=1, writes=lines, **moved)
+    start = np.arange(lines) * (took + 5e-6)
+    add_events(made, 0, "/scratch/log", "write", start=start, duration=took, length=20)
+
+
+def redirect_lines(made: Job, lines: int) -> None:
+    """A shell opens a log for each line, between calls on its standard output."""
+    made.programs = ["/bin/bash"]
+    path, took = "/scratch/log", 1e-6
+    calls = {"opens": lines, "closes": lines, "open_time": took * lines, "close_time": took * lines}
+    add_record(made, 0, path, **calls)
+    moved = {"writes": lines, "bytes_written": 20 * lines, "write_time": took * lines}
+    add_record(made, 0, path, "stdio", **moved)
+    for number, (kind, layer) in enumerate(
+        (("open", "posix"), ("other", ""), ("close", "posix"), ("write", "stdio"))
+    ):
+        start = np.arange(lines) * 12e-6 + number * 3e-6
+        name = path if layer else "<stdout>"
+        add_events(made, 0, name, kind, start=start, duration=took, layer=layer or "posix")
+
+
+def append_members(made: Job, members: int) -> None:
+    """Python opens a compressed file for each line, and spends most time in the compressor."""
+    made.programs = ["/usr/bin/python3"]
+    path, took = "/scratch/lines.gz", 5e-6
+    calls = {"opens": members, "closes": members}
+    seconds = {"open_time": took * members, "close_time": took * members}
+    add_record(made, 0, path, **calls, **seconds)
+    for number, kind in enumerate(("open", "close")):
+        start = np.arange(members) * 90e-6 + number * 70e-6
+        add_events(made, 0, path, kind, start=start, duration=took)
+
+
+def print_matrix(made: Job, buffers: int) -> None:
+    """A program turns numbers into text; its buffers of 8 KiB are written every 0.1 ms."""
+    made.has.add("sampled")
+    took = 5e-6
+    moved = {"bytes_written": buffers * 8192, "write_time": took * buffers}
+    samples = {"sampled_writes": buffers, "sampled_numbers": buffers}
+    add_record(made, 0, "/scratch/t", opens=1, writes=buffers, **moved, **samples)
+    start = np.arange(buffers) * (100e-6 + took)
+    add_events(made, 0, "/scratch/t", "write", start=start, duration=took, length=8192)
 
 
 def map_records(made: Job, maps: int) -> None:

@@ -3,10 +3,12 @@ that take turns, and the range of each estimate."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from pario.see.analyze import analyze
+from pario.see.analyze import analyze, idioms
 from pario.see.analyze.model import Finding
 from pario.see.tables.model import Job
 from tests.python.jobs import add_events, add_filesystem, add_record, make_job
@@ -99,14 +101,49 @@ def test_an_hdf5_file_opened_again_costs_the_transfers_and_the_work_of_its_libra
         kind, begin = ("open", 0.0) if part == 0 else ("close", 300e-6)
         start = np.arange(opens) * 400e-6 + begin
         add_events(made, 0, path, kind, start=start, duration=30e-6, layer="hdf5")
-    gaps = 1000 * (70e-6 + 100e-6)
+    gaps = 1000 * (70e-6 + 120e-6)
     assert finding(made, "open-close-loop").seconds == pytest.approx(0.18 + gaps, rel=0.05)
 
 
-def test_starts_of_programs_are_promised_without_the_work_of_the_tracer() -> None:
+@pytest.mark.parametrize(("program", "work"), [(PYTHON, 12e-6), (COMPILED, 1.2e-6)])
+def test_small_files_cost_also_the_work_of_the_program_for_them(program: str, work: float) -> None:
+    made = make_run(program)
+    took, files = 50e-6, 1000
+    for number in range(files):
+        path, begin = f"/scratch/d/{number}", number * 240e-6
+        seconds = {"open_time": took, "close_time": took}
+        add_record(made, 0, path, opens=1, closes=1, reads=1, bytes_read=2000, **seconds)
+        add_events(made, 0, path, "open", start=begin, duration=took)
+        add_events(made, 0, path, "close", start=begin + 120e-6, duration=took)
+    gain = files * (2 * took + 2 * work)
+    assert finding(made, "many-small-files").seconds == pytest.approx(gain, rel=0.05)
+
+
+def test_starts_of_programs_cost_their_processor_time_and_an_empty_start() -> None:
     made = make_run(COMPILED, wall=10.0)
     start_programs(made, 300, 0.0007)
-    assert finding(made, "process-storm").seconds == pytest.approx(0.3, rel=0.01)
+    assert finding(made, "process-storm").seconds == pytest.approx(300 * 1.3e-3, rel=0.01)
+
+
+@pytest.mark.measured
+@pytest.mark.parametrize(
+    "idiom",
+    [
+        idioms.ask_for_a_name,
+        idioms.read_a_file,
+        idioms.append_compressed,
+        idioms.select_a_name,
+        idioms.print_a_number,
+        idioms.write_a_line,
+    ],
+)
+def test_an_idiom_is_measured_in_microseconds(idiom: Callable[[], None]) -> None:
+    assert 1e-8 < idioms.measure(idiom) < 1e-2
+
+
+@pytest.mark.measured
+def test_the_start_of_an_empty_program_is_measured_in_milliseconds() -> None:
+    assert 1e-5 < idioms.measure_start() < 1.0
 
 
 def take_turns(made: Job, seconds: list[float], paths: list[str]) -> None:

@@ -3,34 +3,48 @@ but a repair that saves the call saves it, too. In interpreted programs it excee
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from pario import wording
-from pario.see.analyze.arrays import Floats, Ints, Mask, sums
+from pario.see.analyze import idioms
+from pario.see.analyze.arrays import Floats, Ints, Mask, Table, sums
 from pario.see.analyze.cells import find_rows
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim
 from pario.see.analyze.program import is_interpreter
 from pario.see.analyze.waiting import COMMUNICATION
+from pario.see.tables.model import EVENT_KINDS
+
+_FOLLOWERS = [EVENT_KINDS.index(kind) for kind in ("close", "stat", "flush", "other")]
 
 
 @dataclass(frozen=True)
 class Work:
-    """The most seconds between two calls that count as work for a call (assumed): a longer time is
-    that of something else."""
+    """The most time between two calls that counts as work for a call: that of a usual way of making
+    it, as measured on this machine. A longer time is that of something else."""
 
-    compiled: float
-    interpreted: float
+    idiom: Callable[[], None]
+    words: str  # of the idiom, after "the time of"
+    times: int = 1
+    compiled_share: float = idioms.COMPILED_SHARE  # in compiled programs
+
+    @property
+    def interpreted(self) -> float:
+        """Seconds in interpreted programs."""
+        return self.times * idioms.measure(self.idiom)
+
+    @property
+    def compiled(self) -> float:
+        """Seconds in compiled programs."""
+        return self.compiled_share * self.interpreted
 
     @property
     def text(self) -> str:
-        """Both limits, for people."""
-        return (
-            f"{wording.seconds(self.compiled)} ({wording.seconds(self.interpreted)} in interpreted"
-            " programs)"
-        )
+        """The limit in words, after "at most"."""
+        several = f"{self.times} times " if self.times > 1 else ""
+        return f"{several}the time of {self.words} (measured on this machine)"
 
 
 def claim_work(
@@ -43,6 +57,8 @@ def claim_work(
     """Return claims of the time between calls on ``rows`` that follow one another in a thread, as
     far as events tell it: at most ``work`` for each call. ``names``: the names per row that the
     calls return, for each of which ``work`` is allowed, and the most that come before a gap."""
+    if not len(facts.job.events) or not len(rows):
+        return []
     mask = np.zeros(len(facts.records), bool)
     mask[rows] = True
     limit, most = _find_limits(facts, rows, work), np.zeros(len(facts.records))
@@ -71,15 +87,14 @@ def _find_gaps(facts: Facts, mask: Mask, most: Floats) -> Floats:
     """Return, per record of the mask, the seconds between a call and the next one of the same
     thread, if both are on records of the mask; each gap counts at most ``most``."""
     job, events = facts.job, facts.job.events
-    if not len(events) or not mask.any():
-        return np.zeros(len(mask))
     thread = events["process"].astype(np.int64) * 256 + events["thread"]
     order = np.lexsort((events["start"], thread))
     events, thread = events[order], thread[order]
     row = find_rows(job.records, events["process"], events["file"], events["layer"])
     row[events["layer"] == COMMUNICATION] = -1
-    own = (row >= 0) & mask[row]
     new = np.append(True, thread[1:] != thread[:-1])
+    row = _follow(row, _find_followers(facts, events, row), new)
+    own = (row >= 0) & mask[row]
     ends = _find_latest_ends(events["end"], np.cumsum(new), 1.0 + float(job.wall))
     own_next = own[:-1] & own[1:] & ~new[1:]
     first = np.flatnonzero(own_next)
@@ -89,6 +104,22 @@ def _find_gaps(facts: Facts, mask: Mask, most: Floats) -> Floats:
     between = events["end"][joint] - events["start"][joint] - events["duration"][joint]
     limit = most[row[joint]] * (events["count"][joint] - 1)
     return found + sums(row[joint], np.clip(between, 0.0, limit), len(mask))
+
+
+def _find_followers(facts: Facts, events: Table, row: Ints) -> Mask:
+    """Return, per event, True for calls that move no data and concern no stored file: closedir, or
+    those by which a shell redirects its output. They belong to the call before them."""
+    stored = (row >= 0) & facts.stored[row]
+    return np.asarray(
+        ~stored & (events["layer"] != COMMUNICATION) & np.isin(events["kind"], _FOLLOWERS)
+    )
+
+
+def _follow(row: Ints, follows: Mask, new: Mask) -> Ints:
+    """Return the rows of events, those that follow with the row of the event before; ``new``: the
+    first event of each thread."""
+    at = np.arange(len(row))
+    return np.asarray(row[np.maximum.accumulate(np.where(follows & ~new, 0, at))])
 
 
 def _find_latest_ends(ends: Floats, group: Ints, width: float) -> Floats:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
+from pario.see.analyze import idioms
 from pario.see.analyze.arrays import counts, sums
 from pario.see.analyze.cells import KINDS
 from pario.see.analyze.facts import Facts
@@ -28,7 +29,7 @@ STAT, OTHER, OPEN, LIST = (KINDS.index(kind) for kind in ("stat", "other", "open
 MANY_NAMES = 500
 LISTED = 2e-6  # seconds per name of one listing
 MANY_LISTS = 20
-NAME_WORK = Work(0.2e-6, 2e-6)  # the program's work for a name: a comparison, an object
+NAME_WORK = Work(idioms.select_a_name, "selecting a name")
 
 
 def _directory_storms(facts: Facts) -> Iterator[Candidate]:
@@ -145,7 +146,7 @@ def _repeated_listings(facts: Facts) -> Iterator[Candidate]:
         ],
         method=(
             "time in listings, of all but one per process and directory, and the program's time"
-            f" between their calls, at most {NAME_WORK.text} for each name (assumed)"
+            f" between their calls, at most {NAME_WORK.text} for each name"
         ),
     )
 
@@ -157,7 +158,7 @@ LISTING = Rule(
     threshold=f"At least {MANY_LISTS} listings per process and directory.",
     estimate=(
         "Time in listings, except for one per process and directory, and the program's time between"
-        f" their calls, at most {NAME_WORK.text} for each name (assumed; needs events)."
+        f" their calls, at most {NAME_WORK.text} for each name (needs events)."
     ),
     advice="One listing before the loop.",
     control="Each directory listed once.",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
+from pario.see.analyze import idioms
 from pario.see.analyze.arrays import Floats, Ints, Mask, sums
 from pario.see.analyze.cells import KINDS, LIBRARIES, READ, STDIO, WRITE, find_rows
 from pario.see.analyze.durations import find_open_seconds
@@ -40,9 +41,11 @@ LONGEST_PARSING = 0.02  # seconds
 MANY_STATS = 1000
 MANY_SYNCS = 20
 QUEUE_SPREAD = 4.0
-#: The program's work for a call.
-STAT_WORK, OPEN_WORK = Work(0.5e-6, 5e-6), Work(2e-6, 20e-6)
-LIBRARY_WORK = Work(2e-6, 100e-6)  # for a call of HDF5
+STAT_WORK = Work(idioms.ask_for_a_name, "asking for a name")
+OPEN_WORK = Work(idioms.read_a_file, "reading an empty file")
+COMPRESSED_WORK = Work(idioms.append_compressed, "appending a line to a compressed file")
+LIBRARY_WORK = Work(idioms.read_a_file, "reading an empty file", times=10)  # for a call of HDF5
+_COMPRESSED = (".gz", ".bz2", ".xz")
 _SQLITE = ("-journal", "-wal")  # suffixes of the files beside an SQLite database
 
 
@@ -58,6 +61,7 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
     kinds = (OPEN, CLOSE, OTHER)
     alone = facts.writes[rows] <= FEW_WRITES * opens[rows]
     library, in_library = _library_rows(facts, rows)
+    streams = _find_streams(facts, rows[alone])
     took = sum_seconds(facts, rows, *kinds) + sum_seconds(facts, library, *kinds)
     each = took / count
     yield subject.candidate(
@@ -89,16 +93,16 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
             *claim_all(facts, rows, kinds, needless),
             *claim_all(facts, library, kinds, needless[in_library]),
             *_claim_transfers(facts, rows, alone, in_library),
-            *_claim_streams(facts, rows[alone]),
+            Claim(streams, WRITE, excess(facts, streams, True)),
             *_parsing(facts, rows, needless),
-            *_claim_work(facts, rows, library, needless, in_library),
+            *_claim_work(facts, rows, (library, streams), needless, in_library),
         ],
         method=(
             "time in open and close (of HDF5, too) of all but one open per process and file, in the"
             " few small writes between them, and in the reads and writes by which HDF5 opens and"
             " closes a file; of small files that are read each time also the computation while they"
             " are open, which parses the same bytes again; and the program's time between calls, at"
-            f" most {OPEN_WORK.text} for each (assumed)"
+            f" most {OPEN_WORK.text} for each"
         ),
     )
 
@@ -112,22 +116,32 @@ def _claim_transfers(facts: Facts, rows: Ints, alone: Mask, in_library: Mask) ->
     ]
 
 
-def _claim_streams(facts: Facts, rows: Ints) -> list[Claim]:
-    """Return claims of the few writes of a stream whose descriptor is the one opened
-    again: shells redirect their output so."""
+def _find_streams(facts: Facts, rows: Ints) -> Ints:
+    """Return the rows of streams whose descriptor is the one opened again, and that make few
+    writes: shells redirect their output so."""
     records = facts.records
     streams = find_rows(records, records["process"][rows], records["file"][rows], STDIO)
     streams = streams[streams >= 0]
-    streams = streams[records["opens"][streams] == 0]
-    return [Claim(streams, WRITE, excess(facts, streams, True))]
+    return np.asarray(streams[records["opens"][streams] == 0])
 
 
 def _claim_work(
-    facts: Facts, rows: Ints, library: Ints, needless: Floats, in_library: Mask
+    facts: Facts, rows: Ints, above: tuple[Ints, Ints], needless: Floats, in_library: Mask
 ) -> list[Claim]:
-    """Return claims of the program's work for the calls, of HDF5 for files with such calls."""
+    """Return claims of the program's work for the calls: of HDF5 for files with such calls, and of
+    compression. ``above``: the rows of HDF5 and of streams on the same files."""
+    library, streams = above
+    packed = np.array([facts.path(file).endswith(_COMPRESSED) for file in facts.file[rows]])
+    packed &= ~in_library
+    plain = ~in_library & ~packed
     return [
-        *claim_work(facts, rows[~in_library], OPEN_WORK, needless[~in_library]),
+        *claim_work(
+            facts,
+            np.append(rows[plain], streams),
+            OPEN_WORK,
+            np.append(needless[plain], np.ones(len(streams))),
+        ),
+        *claim_work(facts, rows[packed], COMPRESSED_WORK, needless[packed]),
         *claim_work(
             facts,
             np.append(rows[in_library], library),
@@ -214,7 +228,7 @@ def _stat_storms(facts: Facts) -> Iterator[Candidate]:
         ],
         method=(
             "time in stat calls beyond the first per process and file, and the program's time"
-            f" between them, at most {STAT_WORK.text} for each (assumed)"
+            f" between them, at most {STAT_WORK.text} for each"
         ),
     )
 
@@ -419,7 +433,8 @@ STORMS = (
             " computation while it is open, as parsing (at most"
             f" {wording.seconds(LONGEST_PARSING)} each). Of HDF5 files also the reads and writes"
             " of the library. With events also the program's time between the calls, at most"
-            f" {OPEN_WORK.text} for each, {LIBRARY_WORK.text} for calls of HDF5 (assumed)."
+            f" {OPEN_WORK.text} for each, {LIBRARY_WORK.text} for calls of HDF5, and"
+            f" {COMPRESSED_WORK.text} for compressed files."
         ),
         advice="Open once, before the loop.",
         control="One open before the loop, the same writes.",
@@ -436,7 +451,7 @@ STORMS = (
         ),
         estimate=(
             "Time in these calls beyond the first per process and file, and the program's time"
-            f" between them, at most {STAT_WORK.text} for each (assumed; needs events)."
+            f" between them, at most {STAT_WORK.text} for each (needs events)."
         ),
         advice="Ask once and keep the answer.",
         control="One stat per file.",

@@ -10,6 +10,7 @@ from pathlib import PurePath
 import numpy as np
 
 from pario import wording
+from pario.see.analyze import idioms
 from pario.see.analyze.accounts import image_seconds
 from pario.see.analyze.arrays import Floats, Ints, Mask, sums
 from pario.see.analyze.facts import Facts
@@ -21,10 +22,6 @@ MANY_STARTS = 50
 #: Most seconds of processor time of a start with all processes below it: more is work, such as a
 #: compilation. Interpreters need longer to start.
 SHORT, SHORT_INTERPRETED = 0.01, 0.04
-#: Seconds of fork, exec, dynamic linking and exit, outside the life that the tracer sees.
-START_SECONDS = 1e-3
-#: Processor time of the tracer in a process: its log, and the pages of the first calls (assumed).
-TRACER_SECONDS = 0.7e-3
 _STARTERS = ("fork", "vfork", "posix_spawn", "posix_spawnp", "popen")
 _INTERPRETERS = ("python", "perl", "ruby", "node", "java", "Rscript", "julia")
 _NAMED, _WORTH_NAMING = 3, 0.05  # programs of a title, and their part of the starts
@@ -83,14 +80,14 @@ def _programs(facts: Facts) -> list[str]:
 
 def _image_seconds(facts: Facts) -> Floats:
     """Return the seconds of images that work in their parent would not need: processor time, at
-    most their life, without the tracer's and without their I/O on storage, which other rules
-    judge."""
+    most their life, without their I/O on storage, which other rules judge. The tracer leaves its
+    own start and end out."""
     processes = facts.job.processes
     used = np.nan_to_num(processes["cpu_user"] + processes["cpu_system"])
     records = facts.records["process"]
     single = records >= 0
     io = sums(records[single], facts.cells[single].sum(axis=1), len(processes))
-    own = np.minimum(image_seconds(facts.job), used) - TRACER_SECONDS - io
+    own = np.minimum(image_seconds(facts.job), used) - io
     return np.asarray(np.maximum(own, 0.0))
 
 
@@ -99,7 +96,7 @@ def _storm(facts: Facts, families: _Families, children: Ints, parents: Ints) -> 
     rows = facts.job.processes[images]
     started = rows["parent_image"] == 0
     seconds = families.image_seconds[images]
-    each = seconds + np.where(started, START_SECONDS, 0.0)
+    each = seconds + np.where(started, idioms.measure_start(), 0.0)
     lane = facts.lanes.of_process[images]
     lanes, count = np.unique(lane[lane >= 0]), len(children)
     granted = sums(np.maximum(lane, 0), np.where(lane >= 0, each, 0.0), facts.ranks)[lanes]
@@ -134,9 +131,9 @@ def _storm(facts: Facts, families: _Families, children: Ints, parents: Ints) -> 
         ),
         claims=[Claim(lanes, COMPUTE, granted)],
         method=(
-            "processor time of these processes outside I/O, without"
-            f" {wording.seconds(TRACER_SECONDS)} of the tracer in each, and"
-            f" {wording.seconds(START_SECONDS)} for each start (both assumed)"
+            "processor time of these processes outside I/O, and"
+            f" {wording.seconds(idioms.measure_start())} for each start, as a program that does"
+            " nothing needs on this machine"
         ),
         functions=_STARTERS,
         processes=tuple(parents.tolist()),
@@ -169,9 +166,8 @@ STORM = Rule(
         f" starts ({wording.seconds(SHORT_INTERPRETED)} with an interpreter such as Python)."
     ),
     estimate=(
-        "Processor time of these processes outside I/O, without"
-        f" {wording.seconds(TRACER_SECONDS)} of the tracer in each, and"
-        f" {wording.seconds(START_SECONDS)} for each start (both assumed)."
+        "Processor time of these processes outside I/O, and for each start that of a program that"
+        " does nothing (measured on this machine)."
     ),
     advice="A function instead of a program, or one program for all items.",
     control="The same work in one process.",

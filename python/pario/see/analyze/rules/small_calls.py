@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
+from pario.see.analyze import idioms
 from pario.see.analyze.arrays import Floats, Ints, Mask
 from pario.see.analyze.cells import READ, WRITE
 from pario.see.analyze.facts import Facts
@@ -25,6 +26,7 @@ from pario.see.analyze.rules.base import (
     scene,
     sum_seconds,
 )
+from pario.see.analyze.rules.calling import Work, claim_work
 from pario.see.analyze.rules.requests import find_deep_queues
 
 SMALL_CALL = 16 * 1024
@@ -34,6 +36,7 @@ MANY_VALUES = 20_000
 SEQUENTIAL = 0.9
 CALL_SECONDS = 5e-6  # a system call, on a slow processor
 DEVICE_SECONDS = 30e-6  # the usual read of a device; caches are faster
+LINE_WORK = Work(idioms.write_a_line, "writing and flushing a line")
 
 
 def excess(facts: Facts, rows: Ints, writing: bool) -> Floats:
@@ -131,7 +134,8 @@ def _small(writing: bool) -> Rule:
         ),
         estimate=(
             "Time of the calls minus the time of their bytes at the best rate of large calls "
-            "on the same file system in this job, or at the default rate."
+            "on the same file system in this job, or at the default rate; and the program's time"
+            f" between calls, at most {LINE_WORK.text} for each (needs events)."
         )
         + (
             ""
@@ -184,10 +188,18 @@ def _candidate(subject: Scene, calls: Floats, writing: bool, layer: str) -> Cand
             ),
         ),
         fixes=_fixes(writing, bool(layer)),
-        claims=[Claim(rows, kind, _avoidable(facts, rows, writing))],
+        claims=[
+            Claim(rows, kind, _avoidable(facts, rows, writing)),
+            *([] if layer else claim_work(facts, rows, LINE_WORK, 1.0)),
+        ],
         method=(
             f"time of the calls minus {wording.size(moved)} at {wording.rate(float(rate))} "
             f"({source})"
+        )
+        + (
+            ""
+            if layer
+            else f", and the program's time between calls, at most {LINE_WORK.text} for each"
         ),
     )
 

@@ -26,7 +26,8 @@ from pario.see.analyze.rules.base import (
     scene,
     sum_seconds,
 )
-from pario.see.analyze.rules.metadata import MANY_OPENS
+from pario.see.analyze.rules.calling import claim_work
+from pario.see.analyze.rules.metadata import MANY_OPENS, OPEN_WORK
 from pario.see.analyze.rules.sharing import find_common_reads
 
 MANY_FILES = 200
@@ -107,6 +108,7 @@ def _small_files(facts: Facts, mask: Mask, directory: Ints) -> Candidate:
         Claim(rows, kind, facts.cells[rows, kind] - need)
         for kind, need in zip((READ, WRITE), bulk, strict=True)
     ]
+    claims += claim_work(facts, rows, OPEN_WORK, 1.0)
     took = float(facts.cells[rows].sum())
     first = "Creating" if subject.total("writes") else "Finding"
     return subject.candidate(
@@ -132,7 +134,10 @@ def _small_files(facts: Facts, mask: Mask, directory: Ints) -> Candidate:
         ),
         fixes=tuple(_fixes(facts, subject, packed)),
         claims=claims,
-        method=f"all time on these files minus {wording.size(moved)} at the rate of large calls",
+        method=(
+            f"all time on these files minus {wording.size(moved)} at the rate of large calls, and"
+            f" the program's time between calls, at most {OPEN_WORK.text} for each"
+        ),
     )
 
 
@@ -177,7 +182,10 @@ SMALL_FILES = Rule(
         " directories together; or as many in all other directories, without installed software."
         " Without those that every rank reads (all-ranks-read-one-file)."
     ),
-    estimate="All time on these files minus their bytes at the reference rate.",
+    estimate=(
+        "All time on these files minus their bytes at the reference rate; and the program's time"
+        f" between calls, at most {OPEN_WORK.text} for each (needs events)."
+    ),
     advice="One container file with an index (HDF5, tar, SQLite); pario records pack for training.",
     control="The same records in one file.",
     find=_small_file_storms,

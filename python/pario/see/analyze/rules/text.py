@@ -7,12 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
+from pario.see.analyze import idioms
 from pario.see.analyze.arrays import Floats, Ints, Mask, sums
 from pario.see.analyze.cells import WRITE
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim
 from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, sum_seconds
+from pario.see.analyze.rules.calling import Work, claim_work
 from pario.see.analyze.rules.small_files import find_installed
 
 MANY_LINES = 10_000
@@ -22,7 +24,8 @@ MANY_CALLS = 5_000
 DIGITS = 18  # bytes of a number in text
 BINARY_SHARE = 8 / DIGITS  # a double against its digits in text
 LARGE_BUFFER = 1 << 20  # streams have smaller ones; larger writes may hold text made before
-CONVERSION = 0.5e-6  # seconds of a number into digits, outside of write calls (assumed)
+#: The conversion of a number, outside of write calls.
+CONVERSION = Work(idioms.print_a_number, "turning a number into digits", compiled_share=1.0)
 PASSED_ON = 0.8  # bytes read for each byte written by programs that pass text on
 DEFAULT_STDIO_CALL = 30e-9
 
@@ -99,18 +102,22 @@ def _text(facts: Facts, subject: Scene, formatted: Floats) -> Candidate:
         ],
         method=(
             "time of the formatted writes minus the cost of the numbers in binary (8 of"
-            f" {DIGITS} bytes) at the rate of large calls; outside of write calls"
-            f" {wording.seconds(CONVERSION)} per number (assumed)"
+            f" {DIGITS} bytes) at the rate of large calls; and the program's time between calls, at"
+            f" most {CONVERSION.text} for each number"
         ),
     )
 
 
 def _conversions(facts: Facts, rows: Ints) -> list[Claim]:
     """Return claims of the computation that turns numbers into digits before a write call: in C++,
-    Fortran and Python. printf does it inside the call."""
+    Fortran and Python. printf does it inside the call. At most the time between calls, if events
+    tell it."""
     lane = facts.lane[rows]
     numbers = facts.records["bytes_written"][rows] / DIGITS
-    seconds = sums(lane[lane >= 0], numbers[lane >= 0] * CONVERSION, facts.ranks)
+    if len(facts.job.events):
+        each = numbers / np.maximum(facts.writes[rows], 1)
+        return claim_work(facts, rows, CONVERSION, 1.0, (numbers, each))
+    seconds = sums(lane[lane >= 0], numbers[lane >= 0] * CONVERSION.compiled, facts.ranks)
     lanes = np.unique(lane[lane >= 0])
     return [Claim(lanes, COMPUTE, seconds[lanes])] if len(lanes) else []
 
@@ -213,8 +220,8 @@ RULES = (
         ),
         estimate=(
             f"Time of the writes minus the same numbers in binary (8 of {DIGITS} bytes) at the"
-            f" reference rate; of write calls below 1 MiB {wording.seconds(CONVERSION)} per number"
-            " more, for its conversion in the program (assumed)."
+            " reference rate; of write calls below 1 MiB also the program's time between calls, at"
+            f" most {CONVERSION.text} for each number."
         ),
         advice="Binary output: fwrite, unformatted Fortran, HDF5, netCDF.",
         control="The same numbers in binary.",

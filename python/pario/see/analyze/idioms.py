@@ -1,0 +1,112 @@
+"""Usual ways in which programs make calls, and the processor time that these need on this machine.
+
+They are run in Python, once per process and only for findings that need them: a few milliseconds
+each. Their calls are on /dev, so that most of the time is the program's own: arguments, objects,
+results.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TextIO
+
+_FOLDER, _FILE = Path("/dev"), "null"
+_NAME, _LINE, _NUMBER = "000123", "a line of text\n", 1 / 3
+_BATCHES = 5
+_BATCH_SECONDS = 1e-3
+_TRIVIAL_PROGRAM = "/bin/true"
+_STARTS = 10
+
+#: Programs in a compiled language need about this part of Python's time (assumed).
+COMPILED_SHARE = 0.1
+
+
+def ask_for_a_name() -> None:
+    """Join a path and ask whether it exists."""
+    (_FOLDER / f"{_FILE}{_NAME}").exists()
+
+
+def read_a_file() -> None:
+    """Join a path, open it as text, read and close it."""
+    with (_FOLDER / _FILE).open(encoding="utf-8") as file:
+        file.read()
+
+
+def append_compressed() -> None:
+    """Open a compressed file, write a line and close it."""
+    import gzip  # some builds of Python lack it
+
+    with gzip.open(_FOLDER / _FILE, "at", compresslevel=1) as file:
+        file.write(_LINE)
+
+
+def select_a_name() -> None:
+    """Compare a name with a pattern and join its path."""
+    if fnmatch.fnmatch(_NAME, "0*"):
+        _FOLDER / _NAME
+
+
+def print_a_number() -> None:
+    """Turn a number into all of its digits, by code in C."""
+    repr(_NUMBER)
+
+
+def write_a_line() -> None:
+    """Write a line to a stream and flush it."""
+    stream = _open_stream()
+    stream.write(_LINE)
+    stream.flush()
+
+
+@cache
+def _open_stream() -> TextIO:
+    return (_FOLDER / _FILE).open("w", encoding="utf-8")
+
+
+@cache
+def measure(idiom: Callable[[], None]) -> float:
+    """Return the processor time of an idiom in seconds, without that of the loop around it."""
+    idiom()
+    return max(_best(idiom) - _best(_do_nothing), 0.0)
+
+
+def _do_nothing() -> None:
+    pass
+
+
+def _best(idiom: Callable[[], None]) -> float:
+    """Return the seconds of one call in the fastest batch."""
+    count = 1
+    while (seconds := _time(idiom, count)) < _BATCH_SECONDS:
+        count *= 4
+    return min(seconds, *(_time(idiom, count) for _ in range(_BATCHES - 1))) / count
+
+
+def _time(idiom: Callable[[], None], count: int) -> float:
+    start = time.thread_time()
+    for _ in range(count):
+        idiom()
+    return time.thread_time() - start
+
+
+@cache
+def measure_start() -> float:
+    """Return the processor time of a start of a program that does nothing: copy of a process, exec,
+    dynamic linking and end. The least of several, in parent and child together; 0 without such a
+    program."""
+    return min(_start_program() for _ in range(_STARTS))
+
+
+def _start_program() -> float:
+    start = time.thread_time()
+    try:
+        child = os.posix_spawn(_TRIVIAL_PROGRAM, [_TRIVIAL_PROGRAM], {})
+    except OSError:
+        return 0.0
+    usage = os.wait4(child, 0)[2]
+    return time.thread_time() - start + usage.ru_utime + usage.ru_stime
