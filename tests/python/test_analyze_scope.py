@@ -140,6 +140,16 @@ def test_without_mpi_a_function_has_its_largest_share_of_a_process() -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "told"), [("/data/a.duckdb.wal", True), ("/data/a.db-wal", False)]
+)
+def test_syncs_of_duckdb_get_advice_for_duckdb(path: str, told: bool) -> None:
+    job = make_job(1)
+    add_record(job, 0, path, writes=100, bytes_written=10_000, syncs=100, sync_time=5.0)
+    (found,) = (one for one in analyze(job).findings if one.rule == "sync-storm")
+    assert any(fix.text.startswith("DuckDB:") for fix in found.fixes) == told
+
+
+@pytest.mark.parametrize(
     ("path", "told"),
     [("/data/a.db-journal", True), ("/data/a.db-wal", True), ("/data/a.db", False)],
 )

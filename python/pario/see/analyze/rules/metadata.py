@@ -47,6 +47,7 @@ COMPRESSED_WORK = Work(idioms.append_compressed, "appending a line to a compress
 LIBRARY_WORK = Work(idioms.read_a_file, "reading an empty file", times=10)  # for a call of HDF5
 _COMPRESSED = (".gz", ".bz2", ".xz")
 _SQLITE = ("-journal", "-wal")  # suffixes of the files beside an SQLite database
+_DUCKDB = ".duckdb.wal", ".db.wal"
 
 
 def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
@@ -184,6 +185,14 @@ def _fixes_of_sqlite(subject: Scene, text: str) -> tuple[Fix, ...]:
     return (code(text),) if any(path.endswith(_SQLITE) for path in subject.paths) else ()
 
 
+def _fixes_of_duckdb(subject: Scene) -> tuple[Fix, ...]:
+    """Return a repair for DuckDB if a file is the log of its transactions."""
+    text = (
+        "DuckDB: many statements in one transaction (BEGIN ... COMMIT), or one INSERT of many rows."
+    )
+    return (code(text),) if any(path.endswith(_DUCKDB) for path in subject.paths) else ()
+
+
 def _stat_storms(facts: Facts) -> Iterator[Candidate]:
     stats, opens = facts.calls("stats"), facts.calls("opens")
     many = sums(
@@ -277,6 +286,7 @@ def _sync_storms(facts: Facts) -> Iterator[Candidate]:
                 "SQLite: many statements in one transaction (BEGIN ... COMMIT); PRAGMA"
                 " journal_mode=WAL syncs less often.",
             ),
+            *_fixes_of_duckdb(subject),
             code(
                 "Synchronise once, after the last write of a file (or of a checkpoint), not after"
                 " each write; open without O_SYNC or O_DSYNC."
