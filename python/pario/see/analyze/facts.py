@@ -9,6 +9,7 @@ import numpy as np
 
 from pario.see.analyze.arrays import Floats, Ints, Mask, counts, sums, unique_pairs
 from pario.see.analyze.cells import KINDS, META, MPIIO, READ, WRITE, of_library
+from pario.see.analyze.definitions import DefinedFile, find_defined_files
 from pario.see.analyze.durations import find_usual_reads
 from pario.see.analyze.extents import unique_bytes
 from pario.see.analyze.lanes import lane_words
@@ -51,6 +52,11 @@ class Facts(RowFacts):
     def usual_reads(self) -> Floats:
         """Median seconds of a read per row; NaN for rows without events."""
         return find_usual_reads(self.job)
+
+    @cached_property
+    def defined_files(self) -> tuple[DefinedFile, ...]:
+        """Files of netCDF whose definitions write many bytes."""
+        return tuple(find_defined_files(self))
 
     def asked_bytes(self, name: str) -> Floats:
         """Bytes per row that the program moved: 0 for the POSIX rows below a file of MPI-IO, and

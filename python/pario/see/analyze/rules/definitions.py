@@ -3,67 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from pario import wording
-from pario.see.analyze.cells import KINDS, POSIX, READ, WRITE, find_rows
+from pario.see.analyze.cells import KINDS, READ, WRITE
+from pario.see.analyze.definitions import LEAST, MOVED, SHARE, DefinedFile
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Claim
 from pario.see.analyze.model import Evidence
 from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact
-from pario.see.tables.model import LAYERS
 
-NETCDF, PNETCDF = LAYERS.index("netcdf"), LAYERS.index("pnetcdf")
 OTHER = KINDS.index("other")
-LEAST = 8 << 20  # bytes that the definitions write
-SHARE = 0.2  # of the program's bytes
-MOVED = 0.5  # bytes read for each byte written: from then on they are moved
 
 
-@dataclass(frozen=True)
-class _File:
-    """The bytes that calls on a file as a whole have written beside those of its variables."""
-
-    row: int  # of the library's calls on the file
-    below: int  # of the file itself
-    needless: float
-    share: float  # of all bytes that these calls have written
-    is_moved: bool
-
-
-def _files(facts: Facts) -> Iterator[_File]:
-    records = facts.records
-    layer = records["layer"]
-    rows = np.flatnonzero(facts.library & ((layer == NETCDF) | (layer == PNETCDF)))
-    written = facts.column("inner_bytes_written")
-    for row in rows[(facts.column("others")[rows] > 0) & (written[rows] >= LEAST)]:
-        below = int(find_rows(records, records["process"][row], records["file"][row], POSIX)[()])
-        if below < 0:
-            continue
-        asked = _bytes_of_variables(facts, int(row))
-        needless = min(float(written[row]), float(facts.column("bytes_written")[below]) - asked)
-        if needless >= max(LEAST, SHARE * asked):
-            read = float(facts.column("inner_bytes_read")[row])
-            share = needless / float(written[row])
-            yield _File(int(row), below, needless, share, read >= MOVED * needless)
-
-
-def _bytes_of_variables(facts: Facts, row: int) -> float:
-    """Return the bytes that the same process has written to the variables of a file."""
-    prefix = f"{facts.path(int(facts.file[row]))}:"
-    files = [facts.job.path(file).startswith(prefix) for file in range(len(facts.job.files))]
-    own = facts.records["process"] == facts.records["process"][row]
-    return float(facts.column("bytes_written")[np.array(files)[facts.file] & own].sum())
-
-
-def _subject(facts: Facts, file: _File) -> Scene:
+def _subject(facts: Facts, file: DefinedFile) -> Scene:
     rows = np.array([file.row])
     return Scene(facts, rows, facts.cells[rows].sum(axis=1))
 
 
-def _claims(facts: Facts, file: _File, kinds: tuple[int, ...]) -> list[Claim]:
+def _claims(facts: Facts, file: DefinedFile, kinds: tuple[int, ...]) -> list[Claim]:
     """Return claims of the library's own time, and of its calls on the file."""
     seconds = float(facts.column("inner_other_time")[file.row]) * file.share
     rows = np.array([file.row])
@@ -77,7 +36,7 @@ def _claims(facts: Facts, file: _File, kinds: tuple[int, ...]) -> list[Claim]:
 
 def _candidate(
     subject: Scene,
-    file: _File,
+    file: DefinedFile,
     kinds: tuple[int, ...],
     *,
     title: str,
@@ -98,7 +57,7 @@ def _candidate(
 
 
 def _fills(facts: Facts) -> Iterator[Candidate]:
-    for file in _files(facts):
+    for file in facts.defined_files:
         if not file.is_moved:
             subject = _subject(facts, file)
             yield _candidate(
@@ -123,7 +82,7 @@ def _fills(facts: Facts) -> Iterator[Candidate]:
 
 
 def _moves(facts: Facts) -> Iterator[Candidate]:
-    for file in _files(facts):
+    for file in facts.defined_files:
         if file.is_moved:
             subject = _subject(facts, file)
             calls = float(facts.column("others")[file.row])
@@ -148,13 +107,12 @@ def _moves(facts: Facts) -> Iterator[Candidate]:
             )
 
 
-def _evidence(facts: Facts, file: _File, words: str) -> Evidence:
-    asked = _bytes_of_variables(facts, file.row)
+def _evidence(facts: Facts, file: DefinedFile, words: str) -> Evidence:
     return fact(
-        f"{wording.size(file.needless)} {words}, {wording.size(asked)} by the program"
+        f"{wording.size(file.needless)} {words}, {wording.size(file.asked)} by the program"
         f"{facts.over_all}",
         needless=file.needless,
-        asked=asked,
+        asked=file.asked,
     )
 
 

@@ -1,0 +1,54 @@
+"""Bytes that the end of netCDF's definitions writes: fill values, and variables at new places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from pario.see.analyze.cells import POSIX, find_rows
+from pario.see.analyze.row_facts import RowFacts
+from pario.see.tables.model import LAYERS
+
+NETCDF, PNETCDF = LAYERS.index("netcdf"), LAYERS.index("pnetcdf")
+LEAST = 8 << 20  # bytes that the definitions write
+SHARE = 0.2  # of the program's bytes
+MOVED = 0.5  # bytes read for each byte written: from then on they are moved
+
+
+@dataclass(frozen=True)
+class DefinedFile:
+    """The bytes that calls on a file as a whole have written beside those of its variables."""
+
+    row: int  # of the library's calls on the file
+    below: int  # of the file itself
+    needless: float
+    asked: float  # bytes that the same process has written to the variables
+    share: float  # of all bytes that these calls have written
+    is_moved: bool
+
+
+def find_defined_files(facts: RowFacts) -> Iterator[DefinedFile]:
+    """Yield the files whose definitions write many bytes."""
+    records = facts.records
+    layer = records["layer"]
+    rows = np.flatnonzero(facts.library & ((layer == NETCDF) | (layer == PNETCDF)))
+    written = facts.column("inner_bytes_written")
+    for row in rows[(facts.column("others")[rows] > 0) & (written[rows] >= LEAST)]:
+        below = int(find_rows(records, records["process"][row], records["file"][row], POSIX)[()])
+        if below < 0:
+            continue
+        asked = _bytes_of_variables(facts, int(row))
+        needless = min(float(written[row]), float(facts.column("bytes_written")[below]) - asked)
+        if needless >= max(LEAST, SHARE * asked):
+            read = float(facts.column("inner_bytes_read")[row])
+            share = needless / float(written[row])
+            yield DefinedFile(int(row), below, needless, asked, share, read >= MOVED * needless)
+
+
+def _bytes_of_variables(facts: RowFacts, row: int) -> float:
+    prefix = f"{facts.job.path(int(facts.file[row]))}:"
+    files = [facts.job.path(file).startswith(prefix) for file in range(len(facts.job.files))]
+    own = facts.records["process"] == facts.records["process"][row]
+    return float(facts.column("bytes_written")[np.array(files)[facts.file] & own].sum())
