@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 _Made = TypeVar("_Made")
@@ -30,12 +28,3 @@ class Attached(Generic[_Made]):
             made = self._make(comm)
             comm.Set_attr(self._key, made)
         return made
-
-
-def node_name() -> str:
-    """A name that is equal for ranks with the same memory and disks. Nodes may all be called
-    localhost, so it includes the kernel's boot ID; containers of a node have different names."""
-    try:
-        return f"{socket.gethostname()} {Path('/proc/sys/kernel/random/boot_id').read_text()}"
-    except OSError:
-        return socket.gethostname()

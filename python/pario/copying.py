@@ -56,8 +56,7 @@ def pieces_with_data(descriptor: int, begin: int, end: int) -> list[Extent]:
 class Copier:
     """Copies ranges from one descriptor to another with several threads. Raises the first error.
 
-    ``shift`` is added to offsets of the source to get those of the target. ``sums`` receives the
-    CRC-32 of each piece by its extent in the target, for :func:`verify`.
+    ``sums`` receives the CRC-32 of each piece by its extent, for :func:`verify`.
     """
 
     def __init__(
@@ -66,13 +65,11 @@ class Copier:
         target: int,
         threads: int,
         look_for_zeros: bool = False,
-        shift: int = 0,
         sums: Sums | None = None,
     ) -> None:
         self._source = source
         self._target = target
         self._look = look_for_zeros
-        self._shift = shift
         self._own = threading.local()
         self._pool = ThreadPoolExecutor(threads)
         self._sums = sums
@@ -102,9 +99,9 @@ class Copier:
         read_exactly(self._source, begin, buffer)
         grain = GRAIN if self._look else PIECE
         for first in range(0, len(buffer), grain):
-            self._write(buffer[first : first + grain], begin + self._shift + first)
+            self._write(buffer[first : first + grain], begin + first)
         if self._sums is not None:
-            self._sums[begin + self._shift, end + self._shift] = zlib.crc32(buffer)
+            self._sums[begin, end] = zlib.crc32(buffer)
 
     def _write(self, data: memoryview, offset: int) -> None:
         if self._look and data == _ZEROS[: len(data)]:

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 
 from pario import wording
 from pario.errors import ParioError
@@ -60,12 +59,7 @@ class CountLine:
     def __enter__(self) -> CountLine:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._updated:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 

@@ -21,6 +21,7 @@ import numpy as np
 from pario.see.tables.model import (
     EVENT,
     EVENT_KINDS,
+    FILESYSTEM,
     FUNCTION,
     LAYERS,
     SIZE_BINS,
@@ -29,7 +30,7 @@ from pario.see.tables.model import (
     Job,
     Layout,
 )
-from pario.see.tables.rows import new_files, new_filesystems, new_processes, new_records
+from pario.see.tables.rows import new_files, new_processes, new_records
 
 #: Every member of ``Job.has``.
 ALL_KNOWN = frozenset(
@@ -86,8 +87,9 @@ def add_filesystem(
     job: Job, mount: str, type: str = "ext4", block_size: int = 4096, network: bool = False
 ) -> int:
     """Adds a file system; files added later below ``mount`` belong to it. Returns its row."""
-    row = new_filesystems(1)
+    row = np.zeros(1, FILESYSTEM)
     row["type"], row["mount"], row["block_size"], row["network"] = type, mount, block_size, network
+    row["host"] = -1  # the same for all hosts
     job.filesystems = np.concatenate([job.filesystems, row])
     return len(job.filesystems) - 1
 

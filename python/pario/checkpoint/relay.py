@@ -46,21 +46,16 @@ class Memory:
             os.close(self._file)
 
 
-def map_memory(place: Place, *, writing: bool = False) -> Array | None:
-    """Maps the memory of another process; None if this process has no access to it. ``writing``:
-    for writing, too."""
+def map_memory(place: Place) -> Array | None:
+    """Maps the memory of another process; None if this process has no access to it."""
     path, *known = place
     with suppress(OSError, ValueError):
-        how = os.O_RDWR if writing else os.O_RDONLY
         # In another PID namespace the path may name any file, also a FIFO.
-        file = os.open(path, how | os.O_NONBLOCK)
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             facts = os.fstat(file)
             if [facts.st_dev, facts.st_ino] == known:
-                return np.frombuffer(
-                    mmap.mmap(file, 0, prot=mmap.PROT_READ | (mmap.PROT_WRITE if writing else 0)),
-                    np.uint8,
-                )
+                return np.frombuffer(mmap.mmap(file, 0, prot=mmap.PROT_READ), np.uint8)
         finally:
             os.close(file)
     return None

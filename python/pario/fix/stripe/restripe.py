@@ -127,8 +127,8 @@ def discard(path: str | os.PathLike[str]) -> bool:
     return True
 
 
-def _open_file(stack: ExitStack, path: Path, flags: int, mode: int = 0o600) -> int:
-    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+def _open_file(stack: ExitStack, path: Path, flags: int) -> int:
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     stack.callback(os.close, descriptor)
     return descriptor
 

@@ -11,7 +11,6 @@ from pario import _native
 from pario.see.tables.model import (
     EVENT,
     FILE,
-    FILESYSTEM,
     PROCESS,
     PROCESS_COLUMNS,
     RECORD,
@@ -52,13 +51,6 @@ def new_files(count: int) -> NDArray[Any]:
     rows = np.zeros(count, FILE)
     rows["filesystem"] = -1
     rows["layout"] = -1
-    return rows
-
-
-def new_filesystems(count: int) -> NDArray[Any]:
-    """Return ``count`` rows of FILESYSTEM that are the same for all hosts."""
-    rows = np.zeros(count, FILESYSTEM)
-    rows["host"] = -1
     return rows
 
 

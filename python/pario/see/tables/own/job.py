@@ -49,7 +49,6 @@ _ALWAYS_KNOWN = {
     "threads",
     "meta_split",
 }
-_COMMUNICATION = ("p2p", "wait", "collective", "rma", "mpi")
 _END_KINDS, _EXEC = 6, 3
 #: Columns of processes, and their names in /proc/PID/io.
 _OF_KERNEL = {
