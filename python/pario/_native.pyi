@@ -244,6 +244,18 @@ _Show = Callable[[int, int], object]
 
 def record_formats() -> list[tuple[str, str, str, bool]]: ...
 def guess_record_format(path: bytes) -> str: ...
+
+class RecordRanks(Protocol):
+    """The ranks that carry out one call together; ``gather`` is called by the caller's thread, and
+    not if there is one rank."""
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    def gather(self, mine: bytes) -> list[bytes]:
+        """Sends the bytes of each rank to all ranks. Collective."""
+
 def write_record_index(
     path: bytes,
     format: str,
@@ -283,9 +295,7 @@ def shuffle_records(
     compress: bool,
     damaged: str,
     show: _Show,
-    rank: int = 0,
-    ranks: int = 1,
-    gather: Callable[[bytes], list[bytes]] | None = None,
+    ranks: RecordRanks,
 ) -> tuple[int, int, str, int, str]: ...
 def pack_records(
     directory: bytes,
@@ -294,9 +304,7 @@ def pack_records(
     seed: int,
     threads: int,
     show: _Show,
-    rank: int = 0,
-    ranks: int = 1,
-    gather: Callable[[bytes], list[bytes]] | None = None,
+    ranks: RecordRanks,
 ) -> int: ...
 def convert_records(
     inputs: list[bytes],
@@ -304,9 +312,7 @@ def convert_records(
     format: str,
     damaged: str,
     show: _Show,
-    rank: int = 0,
-    ranks: int = 1,
-    gather: Callable[[bytes], list[bytes]] | None = None,
+    ranks: RecordRanks,
 ) -> tuple[int, int, str]: ...
 def measure_device(path: bytes, length: int) -> list[float]: ...
 

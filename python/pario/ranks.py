@@ -145,6 +145,12 @@ class Ranks:
         reply: Any = self.together(what, work, lambda found: _Each(decide(found)))
         return reply  # type: ignore[no-any-return]
 
+    def gather(self, mine: bytes) -> list[bytes]:
+        """Sends the bytes of each rank to all ranks. Collective; that of MPI is not interrupted."""
+        if self.comm is not None:
+            return self.comm.allgather(mine)  # type: ignore[no-any-return]
+        return self.together("the exchange", lambda: mine, lambda found: found)
+
     def moving(self, show: Show = silent) -> Show:
         """Returns a ``show`` that also sends keep-alives, for work that may take longer than the
         patience of other ranks. For the thread that makes the collective calls."""

@@ -131,13 +131,14 @@ records::ShuffleRequest shuffle_request(const Paths& inputs, const std::string& 
           .compress = compress};
 }
 
-/// Makes an exchange between ranks of a Python function.
-records::Gather gather_of(const nb::object& gather) {
-  return [&gather](const std::string& mine) {
+/// Returns the ranks that a Python object (RecordRanks) stands for, which has to outlive them.
+records::Ranks ranks_of(const nb::object& ranks) {
+  const auto gather = [&ranks](const std::string& mine) {
     base::Result<std::vector<std::string>> all{std::vector<std::string>{}};
     catch_exception([&] {
       try {
-        all = texts_of(nb::cast<Paths>(call(gather, nb::bytes(mine.data(), mine.size()))));
+        const nb::bytes own(mine.data(), mine.size());
+        all = texts_of(nb::cast<Paths>(call(nb::object(ranks.attr("gather")), own)));
       } catch (const std::exception& error) {
         all = base::Error{
             .number = EIO, .operation = "exchange between ranks", .detail = error.what()};
@@ -145,6 +146,7 @@ records::Gather gather_of(const nb::object& gather) {
     });
     return all;
   };
+  return {nb::cast<unsigned>(ranks.attr("rank")), nb::cast<unsigned>(ranks.attr("size")), gather};
 }
 
 /// Returns the plan as text without executing it; for `ranks` ranks like this one.
@@ -167,12 +169,11 @@ std::string explain_shuffle(const Paths& inputs, const std::string& format, cons
 std::tuple<std::uint64_t, std::uint64_t, std::string, std::uint64_t, std::string> shuffle(
     const Paths& inputs, const std::string& format, const Paths& outputs, std::uint64_t seed,
     std::uint64_t memory, const nb::bytes& temporary, unsigned threads, const std::string& way,
-    bool compress, const std::string& damaged, const Show& show, unsigned rank, unsigned ranks,
-    const nb::object& gather) {
+    bool compress, const std::string& damaged, const Show& show, const nb::object& ranks) {
   records::ShuffleRequest request =
       shuffle_request(inputs, format, outputs, seed, memory, temporary, threads, way, compress);
   request.damaged = reaction_named(damaged);
-  request.ranks = {.rank = rank, .count = ranks, .gather = gather_of(gather)};
+  request.ranks = ranks_of(ranks);
   const auto done =
       carry_out(show, [&](const records::Show& shown) { return records::shuffle(request, shown); });
   return {done.records, done.bytes, records::text_of(done.preview.plan, done.preview.facts),
@@ -181,14 +182,10 @@ std::tuple<std::uint64_t, std::uint64_t, std::string, std::uint64_t, std::string
 
 /// Collective if there are several ranks.
 std::uint64_t pack(const nb::bytes& directory, const nb::bytes& output, bool shuffled,
-                   std::uint64_t seed, unsigned threads, const Show& show, unsigned rank,
-                   unsigned ranks, const nb::object& gather) {
-  const records::PackRequest request{text_of(directory),
-                                     text_of(output),
-                                     shuffled,
-                                     seed,
-                                     threads,
-                                     {rank, ranks, gather_of(gather)}};
+                   std::uint64_t seed, unsigned threads, const Show& show,
+                   const nb::object& ranks) {
+  const records::PackRequest request{text_of(directory), text_of(output), shuffled, seed, threads,
+                                     ranks_of(ranks)};
   return carry_out(show, [&](const records::Show& shown) { return records::pack(request, shown); });
 }
 
@@ -196,13 +193,10 @@ std::uint64_t pack(const nb::bytes& directory, const nb::bytes& output, bool shu
 /// Collective if there are several ranks.
 std::tuple<std::uint64_t, std::uint64_t, std::string> convert(
     const Paths& inputs, const Paths& outputs, const std::string& format,
-    const std::string& damaged, const Show& show, unsigned rank, unsigned ranks,
-    const nb::object& gather) {
-  const records::ConvertRequest request{texts_of(inputs),
-                                        texts_of(outputs),
-                                        reaction_named(damaged),
-                                        kind_named(format),
-                                        {rank, ranks, gather_of(gather)}};
+    const std::string& damaged, const Show& show, const nb::object& ranks) {
+  const records::ConvertRequest request{texts_of(inputs), texts_of(outputs),
+                                        reaction_named(damaged), kind_named(format),
+                                        ranks_of(ranks)};
   const auto done =
       carry_out(show, [&](const records::Show& shown) { return records::convert(request, shown); });
   return {done.records, done.skipped, done.first_skipped};
@@ -365,12 +359,11 @@ void add_records(nb::module_& module) {
   module.def("explain_shuffle", explain_shuffle, "inputs"_a, "format"_a, "outputs"_a, "seed"_a,
              "memory"_a, "temporary"_a, "threads"_a, "way"_a, "compress"_a, "ranks"_a = 1);
   module.def("shuffle_records", shuffle, "inputs"_a, "format"_a, "outputs"_a, "seed"_a, "memory"_a,
-             "temporary"_a, "threads"_a, "way"_a, "compress"_a, "damaged"_a, "show"_a, "rank"_a = 0,
-             "ranks"_a = 1, "gather"_a.none() = nb::none());
+             "temporary"_a, "threads"_a, "way"_a, "compress"_a, "damaged"_a, "show"_a, "ranks"_a);
   module.def("pack_records", pack, "directory"_a, "output"_a, "shuffled"_a, "seed"_a, "threads"_a,
-             "show"_a, "rank"_a = 0, "ranks"_a = 1, "gather"_a.none() = nb::none());
+             "show"_a, "ranks"_a);
   module.def("convert_records", convert, "inputs"_a, "outputs"_a, "format"_a, "damaged"_a, "show"_a,
-             "rank"_a = 0, "ranks"_a = 1, "gather"_a.none() = nb::none());
+             "ranks"_a);
   module.def("measure_device", measure_device, "path"_a, "length"_a);
   module.def("open_records", open_dataset, "path"_a, "verify"_a);
   module.def("scan_records", scan_dataset, "path"_a, "format"_a, "size"_a, "lengths"_a, "threads"_a,

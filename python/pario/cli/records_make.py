@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pario import wording
 from pario.cli.records_look import say_skipped
-from pario.cli.records_ranks import find_first_text, gather, require_shared
+from pario.cli.records_ranks import find_first_text, require_shared
 from pario.errors import ParioError
 from pario.paths import is_url
 from pario.progress import Show, show_progress
@@ -164,9 +164,7 @@ def _pack(arguments: argparse.Namespace, ranks: Ranks) -> int:
             arguments.seed,
             arguments.threads,
             show,
-            ranks.rank,
-            ranks.size,
-            gather(ranks),
+            ranks,
         )
         if not ranks.is_first:
             return 0
@@ -236,9 +234,7 @@ def _convert_into(
     raise_file_limit(2 * len(outputs))
     with show_together(name, ranks) as show, local_outputs(outputs) as files:
         inputs = [os.fsencode(path) for path in paths]
-        records, skipped, first = convert_records(
-            inputs, files, kind, errors, show, ranks.rank, ranks.size, gather(ranks)
-        )
+        records, skipped, first = convert_records(inputs, files, kind, errors, show, ranks)
     first = find_first_text(ranks, first)
     if not ranks.is_first:
         return 0

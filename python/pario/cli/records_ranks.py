@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -112,14 +112,6 @@ def _remedy(launch: Launch, command: str) -> str:
     if launch.launcher != "srun":
         return f"mpiexec -n {launch.seat.size} pario {command} ..., or {run_once(launch, command)}"
     return f"srun --mpi=pmix (or pmi2) makes ranks of them, or {run_once(launch, command)}"
-
-
-def gather(ranks: Ranks) -> Callable[[bytes], list[bytes]]:
-    """Returns a collective call that sends the bytes of each rank to all ranks. That of MPI is not
-    interrupted."""
-    if ranks.comm is not None:
-        return ranks.comm.allgather  # type: ignore[no-any-return]
-    return lambda mine: ranks.together("the exchange", lambda: mine, lambda found: found)
 
 
 def find_first_text(ranks: Ranks, text: str) -> str:

@@ -20,7 +20,7 @@ from pario.cli.records_make import (
     shard_names,
     show_together,
 )
-from pario.cli.records_ranks import find_first_text, gather, require_shared
+from pario.cli.records_ranks import find_first_text, require_shared
 from pario.errors import ParioError
 from pario.progress import show_progress
 from pario.ranks import Ranks
@@ -43,9 +43,7 @@ def shuffle(arguments: argparse.Namespace, ranks: Ranks) -> int:
         local_outputs(asked[2], arguments.tmp or "") as outputs,
     ):
         local = (asked[0], asked[1], outputs, *asked[3:])
-        records, size, _, skipped, first = shuffle_records(
-            *local, arguments.errors, show, ranks.rank, ranks.size, gather(ranks)
-        )
+        records, size, _, skipped, first = shuffle_records(*local, arguments.errors, show, ranks)
     first = find_first_text(ranks, first)
     if ranks.is_first:
         print(
