@@ -12,19 +12,10 @@ from pario.see.analyze.cells import KINDS, POSIX
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.model import FunctionRow
 from pario.see.analyze.scope import IN_MPI, IN_MPI_IO
-from pario.see.tables.model import LAYERS
+from pario.see.tables.model import LAYER_NAMES, LAYERS
 
 #: The row of all waiting for other ranks: in barriers, and before the last rank arrives.
 WAITING = "waiting for other ranks"
-LAYER_NAMES = {
-    "posix": "POSIX",
-    "stdio": "stdio",
-    "mpiio": "MPI-IO",
-    "hdf5": "HDF5",
-    "netcdf": "netCDF",
-    "pnetcdf": "PnetCDF",
-    "adios2": "ADIOS2",
-}
 #: Kind of call, and its counters of calls and bytes.
 COUNTED = (
     ("read", "reads", "bytes_read"),

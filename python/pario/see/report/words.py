@@ -25,17 +25,6 @@ from pario.see.analyze.model import (
 #: Words for the confidence of a finding.
 SURE = {"high": "sure", "medium": "likely", "low": "possible"}
 
-#: The display names of pario.see.tables.model.LAYERS.
-LAYERS = {
-    "posix": "POSIX",
-    "stdio": "stdio",
-    "mpiio": "MPI-IO",
-    "hdf5": "HDF5",
-    "netcdf": "netCDF",
-    "pnetcdf": "PnetCDF",
-    "adios2": "ADIOS2",
-}
-
 #: The share of a run from which on its I/O by the MPI's own MPI-IO is worth replays.
 WORTH_REPLAYS = 0.1
 

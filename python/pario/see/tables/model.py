@@ -26,6 +26,16 @@ def _short(size: int) -> str:
 
 
 LAYERS: tuple[str, ...] = tuple(_native.layer_names())
+#: The names of the layers in texts.
+LAYER_NAMES = {
+    "posix": "POSIX",
+    "stdio": "stdio",
+    "mpiio": "MPI-IO",
+    "hdf5": "HDF5",
+    "netcdf": "netCDF",
+    "pnetcdf": "PnetCDF",
+    "adios2": "ADIOS2",
+}
 #: The layers whose calls concern bytes of files; those after them are libraries that make such
 #: calls, of which the log has rows, too.
 FILE_LAYERS: tuple[str, ...] = LAYERS[: LAYERS.index("mpiio") + 1]

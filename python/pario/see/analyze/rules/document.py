@@ -17,6 +17,7 @@ from pario.see.analyze.reference import DEFAULTS, ENOUGH_BYTES, LARGE_CALL
 from pario.see.analyze.rules import RULES
 from pario.see.analyze.rules.base import Rule
 from pario.see.analyze.rules.repairs import Repair
+from pario.see.tables.model import LAYER_NAMES
 from pario.wording import block, rate, seconds, share
 
 HEAD = f"""# Findings
@@ -79,7 +80,6 @@ such calls, the rates apply that `pario bench --calibrate DIR` measured on this 
 | file system | reading | writing | a small write |
 |---|---|---|---|
 """
-LAYER_NAMES = {"mpiio": "MPI-IO", "posix": "POSIX", "stdio": "stdio"}
 KINDS = {
     "memory": "tmpfs, ramfs",
     "local": "local disks, and unknown ones",

@@ -26,7 +26,8 @@ from pario.see.report.table import (
     field_column,
 )
 from pario.see.report.tables import bars
-from pario.see.report.words import LAYERS, of_slowest, rank
+from pario.see.report.words import of_slowest, rank
+from pario.see.tables.model import LAYER_NAMES
 
 
 def functions(rows: Sequence[FunctionRow], many: bool, total: int = 0) -> Table[FunctionRow]:
@@ -128,7 +129,7 @@ def files(rows: Sequence[FileRow], many: bool, total: int = 0) -> Table[FileRow]
         *(_file_ranks() if many else [_TOTAL]),
         Column(
             "by",
-            lambda row: ", ".join(LAYERS.get(layer, layer) for layer in row.layers),
+            lambda row: ", ".join(LAYER_NAMES.get(layer, layer) for layer in row.layers),
             note="the interfaces that the program calls",
             least_width=HTML_ONLY,
         ),

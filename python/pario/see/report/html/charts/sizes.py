@@ -10,8 +10,7 @@ from pario import wording
 from pario.see.analyze.model import SizeRow
 from pario.see.report import svg
 from pario.see.report.html.charts.chart import Axis, Chart, Tick, decades
-from pario.see.report.words import LAYERS
-from pario.see.tables.model import SIZE_BINS, SIZE_NAMES
+from pario.see.tables.model import LAYER_NAMES, SIZE_BINS, SIZE_NAMES
 
 
 def histogram(row: SizeRow) -> Chart:
@@ -31,7 +30,7 @@ def histogram(row: SizeRow) -> Chart:
     ]
     return Chart(
         id=f"sizes-{row.layer}",
-        title=f"{LAYERS.get(row.layer, row.layer)} calls",
+        title=f"{LAYER_NAMES.get(row.layer, row.layer)} calls",
         summary="; ".join(f"{word}: {_in_words(calls)}" for _, word, calls in series),
         x=_classes(),
         y=axis,
