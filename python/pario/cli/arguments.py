@@ -5,9 +5,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pario.cli.numbers import positive
 from pario.cli.paths import path, path_or_host_text, path_text
+
+
+def add_action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
+    """The parser of an action of a command; ``text`` is its help, and as a sentence its
+    description."""
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name, help=text, description=f"{text.capitalize()}.", allow_abbrev=False
+    )
+    return parser
 
 
 def add_logs(

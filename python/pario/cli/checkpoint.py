@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pario.cli.arguments import add_action
 from pario.cli.numbers import positive
 from pario.cli.paths import path_text
 
@@ -136,9 +137,7 @@ def _add_prune(actions: Any) -> None:
 
 
 def _action(actions: Any, name: str, text: str, *paths: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name, help=text, description=text.capitalize() + ".", allow_abbrev=False
-    )
+    parser = add_action(actions, name, text)
     for path in paths:
         kind, text = (
             (str, "array")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
+from pario.cli.arguments import add_action
 from pario.cli.paths import path
 from pario.errors import ParioError
 
@@ -107,9 +108,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name, help=text, description=text.capitalize() + ".", allow_abbrev=False
-    )
+    parser = add_action(actions, name, text)
     parser.add_argument(
         "directory",
         nargs="?",

@@ -7,6 +7,7 @@ import os
 import sys
 from typing import Any
 
+from pario.cli.arguments import add_action
 from pario.cli.numbers import positive, positive_size, size
 from pario.cli.one_process import RECORDS
 from pario.cli.paths import path_or_url_text, path_text, require_path
@@ -78,9 +79,7 @@ def _run_action(arguments: argparse.Namespace) -> int:
 def _action(
     actions: Any, name: str, text: str, paths: list[tuple[str, str]]
 ) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name, help=text, description=text.capitalize() + ".", allow_abbrev=False
-    )
+    parser = add_action(actions, name, text)
     for path, meaning in paths:
         parser.add_argument(
             path,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pario import filesystems, wording
 from pario.cli import stripe_sweep
+from pario.cli.arguments import add_action
 from pario.cli.numbers import positive, size
 from pario.cli.paths import path_text, require_path
 from pario.errors import ParioError
@@ -68,9 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _action(actions: Any, name: str, text: str, paths: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name, help=text, description=text.capitalize() + ".", allow_abbrev=False
-    )
+    parser = add_action(actions, name, text)
     parser.add_argument(
         "paths",
         nargs="*" if name == "advise" else "+",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
+from pario.cli.arguments import add_action
 from pario.cli.numbers import positive, positive_size, seconds, up_to
 from pario.cli.paths import path, require_directory
 from pario.errors import ParioError
@@ -29,10 +30,7 @@ RANKS, SIZE, UNITS = 4, 64 << 20, (1 << 20, 4 << 20, 16 << 20)
 
 def add_arguments(actions: Any) -> None:
     """The subcommand and its options."""
-    parser: argparse.ArgumentParser = actions.add_parser(
-        "sweep", help=HELP, description=f"{HELP.capitalize()}.", allow_abbrev=False
-    )
-    add = parser.add_argument
+    add = add_action(actions, "sweep", HELP).add_argument
     add("directory", type=path, metavar="DIR", help="a directory on the striped file system")
     add(
         "logs",
