@@ -26,7 +26,6 @@ class Member : public File {
   virtual long attempt_read(std::uint64_t offset, std::span<const iovec> pieces) = 0;
   virtual long attempt_write(std::uint64_t offset, std::span<const iovec> pieces) = 0;
 
-  void set_layout(const layout::StripeLayout& layout) { layout_ = layout; }
   base::Error error(int number, const char* operation, base::Extent where = {},
                     std::string detail = {}) const;
 

@@ -1,10 +1,13 @@
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
-#include "core/file/facts.hpp"
+#include "core/file/attributes.hpp"
 #include "core/file/posix.hpp"
+#include "core/file/publication.hpp"
 #include "core/file/stripes.hpp"
 #include "core/file/striping.hpp"
 #include "core/file/subfiled.hpp"
@@ -50,6 +53,27 @@ base::Result<OptionalMap> old_map(File& file, int descriptor) {
   if (is_removed(descriptor))
     return base::Error{.number = ESTALE, .operation = "open", .path = file.path()};
   return OptionalMap();
+}
+
+layout::StripeLayout layout_of(int descriptor, const std::string& path) {
+  const KnownStriping known = striping_of(descriptor);
+  layout::StripeLayout found;
+  found.kind = known.kind;
+  if (known.kind == layout::Kind::lustre) {
+    const DirectSizes direct = direct_sizes_of_lustre(kLustreMounts);
+    found.direct_write = direct.write;
+    found.direct_read = direct.read;
+  }
+  if (known.striping.unit != 0) {
+    const bool all = known.striping.targets == layout::kAllTargets;
+    found.unit = known.striping.unit;
+    found.targets = std::max(all ? target_count(directory_of(path)) : known.striping.targets, 1U);
+    return found;
+  }
+  struct stat facts{};
+  if (::fstat(descriptor, &facts) == 0 && facts.st_blksize > 0)
+    found.unit = static_cast<std::uint64_t>(facts.st_blksize);
+  return found;
 }
 
 base::Result<std::unique_ptr<File>> open_once(const OpenRequest& request) {

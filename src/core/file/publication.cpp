@@ -7,6 +7,8 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
 #include <utility>
 
 namespace pario::file {
@@ -94,6 +96,18 @@ bool has_no_links(int number) {
 }
 
 }  // namespace
+
+std::string directory_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  if (slash == path.npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string real_path(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
+                                                         &std::free);
+  return real ? real.get() : "";
+}
 
 Publication::Publication(std::string target, std::string part, int descriptor, bool is_directory)
     : target_(std::move(target)),

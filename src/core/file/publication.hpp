@@ -54,6 +54,8 @@ void remove_stale_parts(const std::string& directory,
 void remove_tree(const std::string& path);
 /// The directory of a path: "." for a bare name.
 std::string directory_of(const std::string& path);
+/// A path without links and dots; empty if it does not exist.
+std::string real_path(const std::string& path);
 
 /// One new file or directory. Unless it was published, the destructor removes it with all that is
 /// in it. Not thread-safe.

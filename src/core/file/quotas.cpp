@@ -8,8 +8,8 @@
 #include <array>
 #include <charconv>
 
-#include "core/file/facts.hpp"
 #include "core/file/posix.hpp"
+#include "core/file/publication.hpp"
 #include "core/file/stripes.hpp"
 #include "core/file/subfiled.hpp"
 

@@ -14,9 +14,9 @@
 
 #include "core/file/attributes.hpp"
 #include "core/file/beegfs.hpp"
-#include "core/file/facts.hpp"
 #include "core/file/new_file.hpp"
 #include "core/file/posix.hpp"
+#include "core/file/publication.hpp"
 #include "core/file/subfiled.hpp"
 
 namespace pario::file {
