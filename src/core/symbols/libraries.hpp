@@ -50,6 +50,25 @@ class CalledLibrary {
   void* handle_ = nullptr;
 };
 
+/// A CalledLibrary with the real functions of `kFunctions` interposed names, each found once.
+template <std::size_t kFunctions>
+class InterposedLibrary : public CalledLibrary {
+ protected:
+  /// Returns find_real() of the function with a number.
+  void* real_at(std::size_t number, const LibraryKind& kind, const char* name) {
+    std::atomic<void*>& place = real_[number];
+    void* function = place.load(std::memory_order_relaxed);
+    if (function == nullptr) {
+      function = find_real(kind, name);
+      place.store(function, std::memory_order_relaxed);
+    }
+    return function;
+  }
+
+ private:
+  std::atomic<void*> real_[kFunctions] = {};
+};
+
 /// The libraries of a kind by caller. `Library` derives from CalledLibrary, and has a function
 /// load(code, caller). The table is constinit.
 template <class Library, std::size_t kMost>

@@ -53,12 +53,8 @@ void Library::load_types() {
 }
 
 void* Library::real(SymbolId id) {
-  auto& place = real_[static_cast<std::size_t>(id)];
-  void* function = place.load(std::memory_order_relaxed);
-  if (function != nullptr) return function;
-  function = find_real(kAdios2, kFunctions[static_cast<std::size_t>(id)].symbol);
-  place.store(function, std::memory_order_relaxed);
-  return function;
+  const auto number = static_cast<std::size_t>(id);
+  return real_at(number, kAdios2, kFunctions[number].symbol);
 }
 
 }  // namespace pario::adios2

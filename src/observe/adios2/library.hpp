@@ -16,7 +16,7 @@ struct TypeFunctions {
 };
 
 /// An ADIOS2 library as one loaded object calls it.
-class Library : public symbols::CalledLibrary {
+class Library : public symbols::InterposedLibrary<kSymbolCount> {
  public:
   /// Returns the library that the object with the code at `caller` calls; see symbols::Callers.
   static Library& of(Word caller);
@@ -38,7 +38,6 @@ class Library : public symbols::CalledLibrary {
   void load_types();
 
   TypeFunctions types_[kTypeCount];
-  std::atomic<void*> real_[kSymbolCount] = {};
 };
 
 }  // namespace pario::adios2

@@ -51,12 +51,8 @@ void Library::load_functions() {
 }
 
 void* Library::real(Id id) {
-  auto& place = real_[static_cast<std::size_t>(id)];
-  void* function = place.load(std::memory_order_relaxed);
-  if (function != nullptr) return function;
-  function = find_real(kHdf5, kFunctions[static_cast<std::size_t>(id)].name);
-  place.store(function, std::memory_order_relaxed);
-  return function;
+  const auto number = static_cast<std::size_t>(id);
+  return real_at(number, kHdf5, kFunctions[number].name);
 }
 
 }  // namespace pario::hdf5

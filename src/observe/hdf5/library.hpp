@@ -7,7 +7,7 @@
 namespace pario::hdf5 {
 
 /// An HDF5 library as one loaded object calls it.
-class Library : public symbols::CalledLibrary {
+class Library : public symbols::InterposedLibrary<kFunctionCount> {
  public:
   /// Returns the library that the object with the code at `caller` calls; see symbols::Callers.
   static Library& of(Word caller);
@@ -32,7 +32,6 @@ class Library : public symbols::CalledLibrary {
   void load_functions();
 
   bool is_known_ = false;
-  std::atomic<void*> real_[kFunctionCount] = {};
 };
 
 }  // namespace pario::hdf5

@@ -75,12 +75,8 @@ void Library::load_functions() {
 }
 
 void* Library::real(SymbolId symbol) {
-  auto& place = real_[static_cast<std::size_t>(symbol)];
-  void* function = place.load(std::memory_order_relaxed);
-  if (function != nullptr) return function;
-  function = find_real(kKinds[static_cast<int>(kind_)], kSymbols[static_cast<std::size_t>(symbol)]);
-  place.store(function, std::memory_order_relaxed);
-  return function;
+  const auto number = static_cast<std::size_t>(symbol);
+  return real_at(number, kKinds[static_cast<int>(kind_)], kSymbols[number]);
 }
 
 }  // namespace pario::netcdf

@@ -7,7 +7,7 @@
 namespace pario::netcdf {
 
 /// A netCDF or PnetCDF library as one loaded object calls it.
-class Library : public symbols::CalledLibrary {
+class Library : public symbols::InterposedLibrary<kSymbolCount> {
  public:
   /// Returns the library that the object with the code at `caller` calls; see symbols::Callers.
   static Library& of(Kind kind, Word caller);
@@ -42,7 +42,6 @@ class Library : public symbols::CalledLibrary {
 
   Kind kind_ = Kind::netcdf;
   bool is_known_ = false;
-  std::atomic<void*> real_[kSymbolCount] = {};
 };
 
 }  // namespace pario::netcdf
