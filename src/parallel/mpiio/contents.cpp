@@ -1,6 +1,5 @@
 #include "parallel/mpiio/contents.hpp"
 
-#include "parallel/mpiio/datatypes.hpp"
 #include "parallel/mpiio/library.hpp"
 
 namespace pario::mpiio {

@@ -36,5 +36,7 @@ class Contents {
 
 /// Returns the combiner of a type (MPI_Type_get_envelope).
 int combiner_of(Word type);
+/// True for types that no constructor has made: basic types, and those of Fortran by precision.
+bool is_named(Word type);
 
 }  // namespace pario::mpiio

@@ -45,7 +45,6 @@ pattern::Layout layout_in_file(Word type, const Representation& representation);
 /// Returns a type that lives as long as a view: predefined types as they are, others duplicated.
 Word retain_type(Word type);
 void release_type(Word type);
-bool is_named(Word type);
 
 /// Convert between memory and `packed`, `count` instances in the form of the file, for
 /// representations other than the native one. decode() serves registered ones (external32: see

@@ -49,7 +49,6 @@ struct File : std::enable_shared_from_this<File> {
   bool split_active = false;
   Kind split_kind = {};
   Started split;
-  Outcome split_outcome = {};
 };
 
 /// Finds the file of a handle, which is its address. Null for MPI_FILE_NULL and unknown handles.
