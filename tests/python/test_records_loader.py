@@ -12,6 +12,7 @@ import pytest
 
 from pario.errors import ParioError
 from pario.records import Dataset, Loader
+from pario.records.memory import free_memory
 from tests.python.support.forks import expect_child_begins_its_own
 
 COUNT = 503
@@ -121,8 +122,23 @@ def test_memory_and_caching_change_nothing(dataset, caching, memory):
 def test_data_larger_than_half_of_the_free_memory_is_read_past_the_page_cache(
     dataset, monkeypatch, free, direct
 ):
-    monkeypatch.setattr("pario.records.loader._free_memory", lambda: free)
+    monkeypatch.setattr("pario.records.loader.free_memory", lambda: free)
     assert Loader(dataset)._direct == direct
+
+
+@pytest.mark.parametrize(
+    ("limits", "free"),
+    [([], 7 << 20), (["max"], 7 << 20), (["1000", "max"], 1000), ([str(1 << 60)], 7 << 20)],
+)
+def test_free_memory_is_within_the_limit_of_a_container(monkeypatch, tmp_path, limits, free):
+    facts = tmp_path / "meminfo"
+    facts.write_text("MemTotal: 8192 kB\nMemAvailable: 7168 kB\n")
+    places = [tmp_path / "absent", *(tmp_path / f"limit{number}" for number in range(len(limits)))]
+    for place, limit in zip(places[1:], limits, strict=True):
+        place.write_text(f"{limit}\n")
+    monkeypatch.setattr("pario.records.memory._FACTS", facts)
+    monkeypatch.setattr("pario.records.memory._LIMITS", places)
+    assert free_memory() == free
 
 
 def test_ranks_share_one_order(dataset):

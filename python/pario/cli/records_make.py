@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     from pario.records.foreign import Foreign
 
-#: Limits of the memory of this process's group, as containers have them.
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-
 
 def format_of(path: str, asked: str) -> str:
     """The requested format, or that of the file's suffix or first bytes. Refuses formats of
@@ -183,19 +180,6 @@ def shard_names(output: str, shards: int) -> list[bytes]:
         return [os.fsencode(output)]
     stem, ending = os.path.splitext(output)  # noqa: PTH122  the directory stays as it is written
     return [os.fsencode(f"{stem}-{number:05d}-of-{shards:05d}{ending}") for number in range(shards)]
-
-
-def default_memory() -> int:
-    """Half of the available memory, or of the limit of the process's group."""
-    available = 1 << 30
-    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-        if line.startswith("MemAvailable:"):
-            available = int(line.split()[1]) * 1024
-    for name in _LIMITS:
-        path = Path(name)
-        if path.exists() and (limit := path.read_text(encoding="ascii").strip()).isdecimal():
-            available = min(available, int(limit))
-    return available // 2
 
 
 def index_missing(arguments: argparse.Namespace) -> None:

@@ -11,7 +11,6 @@ from tempfile import gettempdir
 from pario import objects, wording
 from pario.cli.records_look import say_skipped
 from pario.cli.records_make import (
-    default_memory,
     format_of,
     index_missing,
     local_outputs,
@@ -64,6 +63,8 @@ def _request(
     arguments: argparse.Namespace, ranks: Ranks
 ) -> tuple[list[bytes], str, list[bytes], int, int, bytes, int, str, bool]:
     """The arguments of the native shuffle. The first rank makes missing indexes."""
+    from pario.records.memory import free_memory
+
     with show_progress(arguments.output):
         require_local(arguments.output, ranks)
         kinds = {format_of(path, arguments.format) for path in arguments.paths}
@@ -82,7 +83,7 @@ def _request(
             kind,
             shard_names(arguments.output, shards),
             arguments.seed,
-            arguments.memory or default_memory() // ranks.on_node,
+            arguments.memory or free_memory() // 2 // ranks.on_node,
             os.fsencode(arguments.tmp or _temporary_beside(arguments.output)),
             arguments.threads,
             arguments.way,

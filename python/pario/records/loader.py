@@ -17,6 +17,7 @@ from pario.records.dataset import Dataset
 from pario.records.epochs import Epochs, find_rank
 from pario.records.group_loader import GroupedFiles, GroupLoader
 from pario.records.groups import GroupedFile
+from pario.records.memory import free_memory
 from pario.records.mixture import Mixture
 from pario.records.number_loader import NumberedBatch, load_numbers, share_batches
 from pario.records.orders import Numbers, make_order
@@ -203,7 +204,7 @@ class Loader(Epochs):
         self.stats = LoaderStats()
         self._check(caching)
         self._direct = caching == "direct" or (
-            caching == "auto" and not self._grouped and self._bytes() > _free_memory() / 2
+            caching == "auto" and not self._grouped and self._bytes() > free_memory() / 2
         )
 
     def _check(self, caching: str) -> None:
@@ -631,11 +632,4 @@ def _remainder(remainder: str, drop_last: bool) -> str:
 
 def _default_memory(remote: bool) -> int:
     """Bytes that are read ahead: more records of an object are neighbours in larger groups."""
-    return max(_MEMORY, min(_REMOTE_MEMORY, _free_memory() // 16)) if remote else _MEMORY
-
-
-def _free_memory() -> int:
-    with open("/proc/meminfo") as facts:  # noqa: PTH123
-        return next(
-            int(line.split()[1]) * 1024 for line in facts if line.startswith("MemAvailable")
-        )
+    return max(_MEMORY, min(_REMOTE_MEMORY, free_memory() // 16)) if remote else _MEMORY
