@@ -86,7 +86,7 @@ def test_a_rank_cannot_repeat_its_job(tmp_path: Path) -> None:
 def test_an_impossible_number_of_repetitions_is_refused(tmp_path: Path, times: str) -> None:
     done = pario("run", f"--repeat={times}", "--", "true", cwd=tmp_path)
     assert done.returncode == 2
-    assert "expected 1 to" in done.stderr
+    assert "expected a number from 1 to" in done.stderr
 
 
 @pytest.mark.system

@@ -66,7 +66,7 @@ VALUES = [
     ("pack {empty} --shard-size 0", "0; expected at least one byte"),
     ("pack {empty} --shard-size -4", "-4; expected bytes, or a size such as 4M"),
     ("pack {empty} --shards 0", "0; expected a number from 1 on"),
-    ("pack {empty} --level 99", "99; expected 1 to 19"),
+    ("pack {empty} --level 99", "99; expected a number from 1 to 19"),
     ("unpack {empty} --max-size 2X", "2X; expected bytes, or a size such as 4M"),
     ("merge a b -o c --grid 2x", "2x; expected numbers from 1 on, such as 2x3x1"),
     ("records shuffle {junk} -o o --memory 0", "0; expected at least one byte"),
@@ -78,10 +78,10 @@ VALUES = [
     ("bench api {empty} --size x", "x; expected bytes, or a size such as 4M"),
     ("stripe set {empty} --size 3Q", "3Q; expected bytes, or a size such as 4M"),
     ("stripe set {empty} --count 0", "0; expected a number from 1 on"),
-    ("whatif {empty} --ranks 0", "0; expected a number from 1 on"),
+    ("whatif {empty} --ranks 0", "0; expected a number from 1 to 1,000,000"),
     ("lab up {empty}/x --targets 0", "0; expected a number from 1 to 256"),
     ("lab up {empty}/x --rate 5Z", "5Z; expected bytes per second"),
-    ("run --repeat 0 -- true", "0; expected 1 to 1000"),
+    ("run --repeat 0 -- true", "0; expected a number from 1 to 1,000"),
 ]
 
 

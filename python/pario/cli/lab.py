@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pario import wording
 from pario.cli.arguments import add_action
+from pario.cli.numbers import between
 from pario.cli.paths import path
 from pario.errors import ParioError
 
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = start.add_argument
     add(
         "--targets",
-        type=_number(1, 256),
+        type=between(1, 256),
         default=8,
         metavar="N",
         help="targets that files are striped over (default 8)",
@@ -72,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--in-flight",
-        type=_number(0, 1024),
+        type=between(0, 1024),
         default=8,
         metavar="N",
         help="writes per client and target that are not waited for (default 8)",
@@ -123,15 +124,6 @@ def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the subcommand."""
     return {"up": _up, "status": _status, "down": _down}[arguments.action](arguments)
-
-
-def _number(least: int, most: int) -> Any:
-    def number(text: str) -> int:
-        if not text.isdecimal() or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text}; expected a number from {least} to {most}")
-        return int(text)
-
-    return number
 
 
 def _rate(text: str) -> int:

@@ -66,12 +66,13 @@ def moment(text: str) -> float:
         ) from error
 
 
-def up_to(most: int) -> Callable[[str], int]:
-    """The type of numbers from 1 to ``most``."""
+def between(least: int, most: int) -> Callable[[str], int]:
+    """The type of numbers from ``least`` to ``most``."""
 
     def number(text: str) -> int:
-        if len(text) > len(str(most)) or positive(text) > most:
-            raise argparse.ArgumentTypeError(f"{text}; expected a number from 1 to {most:,}")
+        is_short = text.isdecimal() and len(text) <= len(str(most))
+        if not is_short or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text}; expected a number from {least} to {most:,}")
         return int(text)
 
     return number

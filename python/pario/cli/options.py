@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pario.cli.measured import MEASURE, MEASURE_HELP
+from pario.cli.numbers import between
 from pario.cli.paths import path, path_text, staged_path_text
 
 MOST_REPETITIONS = 1000
@@ -28,12 +29,6 @@ class Option:
     def name(self) -> str:
         """The attribute of the parsed arguments."""
         return str(self.parsing.get("dest", self.flags[-1].lstrip("-").replace("-", "_")))
-
-
-def _count(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text) <= MOST_REPETITIONS:
-        raise argparse.ArgumentTypeError(f"{text}; expected 1 to {MOST_REPETITIONS}")
-    return int(text)
 
 
 _SWITCH = {"action": "store_true"}
@@ -118,7 +113,7 @@ RUN_OPTIONS: tuple[Option, ...] = (
         ("--repeat",),
         "run the command N times: DIR/1 to DIR/N, for pario compare; with --fix: N times as it is"
         " and N times with the settings (default: twice and once)",
-        {"type": _count, "default": 0, "metavar": "N"},
+        {"type": between(1, MOST_REPETITIONS), "default": 0, "metavar": "N"},
     ),
     Option(
         ("--verify",),

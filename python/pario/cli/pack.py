@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pario import wording
 from pario.cli.arguments import add_transfers
-from pario.cli.numbers import positive, positive_size
+from pario.cli.numbers import between, positive, positive_size
 from pario.cli.paths import path_or_host_text, path_text, require_directory
 from pario.errors import ParioError
 from pario.progress import show_progress
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--level",
-        type=_level,
+        type=between(1, 19),
         default=3,
         metavar="N",
         help="of zstd, 1 (fast) to 19 (small); default 3",
@@ -73,12 +73,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="hash",
         help="with --subdirs: by the name's CRC-32, or sorted and even",
     )
-
-
-def _level(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 19:
-        raise argparse.ArgumentTypeError(f"{text}; expected 1 to 19")
-    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pario import wording
 from pario.cli.arguments import add_action
-from pario.cli.numbers import positive, positive_size, seconds, up_to
+from pario.cli.numbers import between, positive, positive_size, seconds
 from pario.cli.paths import path, require_directory
 from pario.errors import ParioError
 from pario.progress import progress
@@ -82,7 +82,7 @@ def add_arguments(actions: Any) -> None:
 
 
 def _counts(text: str) -> tuple[int, ...]:
-    return tuple(sorted({up_to(2000)(word) for word in text.split(",")}))
+    return tuple(sorted({between(1, 2000)(word) for word in text.split(",")}))
 
 
 def _units(text: str) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pario import wording
 from pario.cli.arguments import add_logs
-from pario.cli.numbers import up_to
+from pario.cli.numbers import between
 from pario.cli.paths import path, path_text
 from pario.errors import ParioError
 from pario.progress import progress
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Type of numbers of ranks, stripes and aggregators. The limit is beyond all machines; the model
 #: still answers within seconds.
-_COUNT = up_to(1_000_000)
+_COUNT = between(1, 1_000_000)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
