@@ -47,12 +47,17 @@ class Row:
     read: Measure
 
 
+def require_format(document: Mapping[str, Any], form: str, version: int) -> None:
+    """Raises ValueError if a result in JSON has another format or version."""
+    if document.get("format") != form or document.get("version") != version:
+        raise ValueError(
+            f"no result of {form.replace('-', ' ')} (format {form!r}, version {version} expected)"
+        )
+
+
 def rows_of(document: Mapping[str, Any]) -> list[Row]:
     """The rows of a result in JSON. Raises ValueError for another document."""
-    if document.get("format") != FORMAT or document.get("version") != VERSION:
-        raise ValueError(
-            f"no result of pario bench patterns (format {FORMAT!r}, version {VERSION} expected)"
-        )
+    require_format(document, FORMAT, VERSION)
     return [
         Row(name, _measure(row["write"]), _measure(row["read"]))
         for name, row in document["patterns"].items()

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pario.prove.bench.results import require_format
+
 FORMAT = "pario-bench-s3d"
 VERSION = 1
 #: The grid of the published case: 16 ranks with rows of 8 cells.
@@ -50,8 +52,5 @@ class Row:
 
 def rows_of(document: Mapping[str, Any]) -> list[Row]:
     """The rows of a result in JSON. Raises ValueError for another document."""
-    if document.get("format") != FORMAT or document.get("version") != VERSION:
-        raise ValueError(
-            f"no result of pario bench s3d (format {FORMAT!r}, version {VERSION} expected)"
-        )
+    require_format(document, FORMAT, VERSION)
     return [Row(**{**row, "seconds": tuple(row["seconds"])}) for row in document["rows"]]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pario import wording
+from pario.prove.bench.results import require_format
 from pario.prove.bench.ways import CONDITIONS, FORMAT, VERSION, Condition, spoken
 
 #: A piece is large enough if it reaches this share of the best rate.
@@ -74,10 +75,7 @@ class Result:
 
 def result_of(document: Mapping[str, Any]) -> Result:
     """Read a result from JSON. Raises ValueError for another document."""
-    if document.get("format") != FORMAT or document.get("version") != VERSION:
-        raise ValueError(
-            f"no result of pario bench api (format {FORMAT!r}, version {VERSION} expected)"
-        )
+    require_format(document, FORMAT, VERSION)
     rows = {
         (row["way"], row["condition"], row["piece"]): Rates(tuple(row["rates"]))
         for row in document["rows"]
