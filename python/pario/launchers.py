@@ -7,8 +7,10 @@ A batch script is one process, also when its job has several tasks (``SLURM_NTAS
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 #: This variable declares that a process which inherited the variables of a launcher is alone.
 ALONE = "PARIO_ONE_PROCESS"
@@ -87,6 +89,14 @@ def launch_of(environment: Mapping[str, str]) -> Launch:
     if step and (mpi is None or mpi.seat == step.seat):
         return _ALONE if _has_terminal(step, environment) else step
     return mpi or torchrun or _ALONE
+
+
+def find_mpiexec() -> str | None:
+    """The path of the mpiexec beside this Python, else of that on the PATH."""
+    import shutil  # several milliseconds, which pario run does not need
+
+    beside = Path(sys.executable).with_name("mpiexec")
+    return str(beside) if beside.exists() else shutil.which("mpiexec")
 
 
 def seat_of(environment: Mapping[str, str]) -> Seat:

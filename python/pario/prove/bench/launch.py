@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pario.errors import ParioError
+from pario.launchers import find_mpiexec
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,7 @@ def launcher(words: str | None) -> list[str]:
             return shlex.split(words)
         except ValueError as error:
             raise ParioError(f"--mpiexec {words}: {error}") from error
-    beside = Path(sys.executable).with_name("mpiexec")
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    found = find_mpiexec()
     if found is None:
         raise ParioError(
             "no mpiexec beside this Python or on the PATH; name one with --mpiexec (or: pip install"

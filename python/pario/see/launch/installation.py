@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pario import wording
 from pario.errors import ParioError
+from pario.launchers import find_mpiexec
 from pario.see.launch import environment
 from pario.version import version
 
@@ -112,8 +113,7 @@ def _try_preload(library: Path) -> Fact:
 
 
 def _describe_mpi() -> Fact:
-    beside = Path(sys.executable).with_name("mpiexec")
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    found = find_mpiexec()
     if found is None:
         return Fact("MPI", "no mpiexec beside this Python or on the PATH")
     try:
