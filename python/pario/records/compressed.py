@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from pario.errors import ParioError
+from pario.publishing import replacing
 from pario.records.decoded import Decoded, Groups, join_records
 from pario.records.samples import split_name
 from pario.state import cache_folder
@@ -309,25 +310,22 @@ class CompressedFile:
         written is left as it is: 0."""
         import numpy as np
 
-        content = io.BytesIO()
-        groups = self.groups()
-        np.savez(
-            content,
-            facts=np.array(_facts(self._path, format)),
-            restarts=self._stream.restarts,
-            begins=groups.begins,
-            firsts=groups.firsts,
-            sums=self._sums,
-        )
-        part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.pario-part")
+        facts, groups, restarts = _facts(self._path, format), self.groups(), self._stream.restarts
+        begins, firsts = groups.begins, groups.firsts
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_bytes(content.getvalue())
-            part.replace(path)
-        except OSError:
-            part.unlink(missing_ok=True)
+            with replacing(path, durable=False) as file:
+                np.savez(
+                    file,
+                    facts=np.array(facts),
+                    restarts=restarts,
+                    begins=begins,
+                    firsts=firsts,
+                    sums=self._sums,
+                )
+        except (OSError, ParioError):
             return 0
-        return len(content.getvalue())
+        return path.stat().st_size
 
 
 @contextmanager
