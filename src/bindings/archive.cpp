@@ -24,8 +24,6 @@ namespace {
 
 using archive::Archive;
 
-std::string text_of(const nb::bytes& path) { return {path.c_str(), path.size()}; }
-
 /// Returns members, bytes of their files, bytes of the shards, shards.
 std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint32_t> pack(
     const nb::bytes& directory, const nb::bytes& output, std::uint64_t shard_size,
@@ -54,24 +52,20 @@ Facts member(const Archive& self, std::size_t number) {
   require_member(self, number);
   const archive::Row& row = self.index().row(number);
   const std::string_view name = self.index().name(number);
-  return {nb::bytes(name.data(), name.size()),
-          row.type == archive::Type::hard_link,
-          row.mode,
-          row.size,
-          row.modified,
+  return {to_bytes(name), row.type == archive::Type::hard_link, row.mode, row.size, row.modified,
           row.shard};
 }
 
 /// Returns the number of a member; -1: no member has this name.
 std::int64_t find(const Archive& self, const nb::bytes& name) {
-  const auto found = self.index().find(std::string_view(name.c_str(), name.size()));
+  const auto found = self.index().find(text_of(name));
   return found ? static_cast<std::int64_t>(*found) : -1;
 }
 
 nb::bytes read(const Archive& self, std::size_t number) {
   require_member(self, number);
   const std::string text = carry_out({}, [&](const records::Show&) { return self.read(number); });
-  return nb::bytes(text.data(), text.size());
+  return to_bytes(text);
 }
 
 /// Opens the bytes of a file, to be read piece by piece.

@@ -5,6 +5,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string>
+#include <string_view>
+
 #include "core/base/base.hpp"
 
 namespace pario::bindings {
@@ -56,6 +59,12 @@ void add_replay(nanobind::module_& module);
 
 /// Files that consist of subfiles: join.
 void add_storage(nanobind::module_& module);
+
+/// Converts paths and names, which may have any bytes.
+inline std::string text_of(const nanobind::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
+inline nanobind::bytes to_bytes(std::string_view text) {
+  return nanobind::bytes(text.data(), text.size());
+}
 
 /// Raises an error as a Python exception.
 [[noreturn]] void raise_os_error(const base::Error& error);

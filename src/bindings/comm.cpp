@@ -181,7 +181,7 @@ class Comm {
     const std::shared_ptr<comm::Comm>& ranks = node ? local_ : files_;
     if (!ranks) raise_error(comm_->has_failed() ? comm_->failure().error() : no_memory());
     if (ranks->has_failed()) raise_error(ranks->failure().error());
-    return open_shared_file(ranks, {path.c_str(), path.size()}, writes, patience, opened);
+    return open_shared_file(ranks, text_of(path), writes, patience, opened);
   }
 
   /// A wait with a Watchdog that also runs Python's signal handlers.
@@ -226,7 +226,7 @@ void add_comm(nb::module_& module) {
   module.def(
       "open_alone",
       [](const nb::bytes& path, bool writes) {
-        return open_shared_file(comm::make_self(), {path.c_str(), path.size()}, writes, kForever);
+        return open_shared_file(comm::make_self(), text_of(path), writes, kForever);
       },
       "path"_a, "writes"_a);
 }

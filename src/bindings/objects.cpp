@@ -135,8 +135,7 @@ std::optional<std::tuple<nb::bytes, std::uint64_t, std::uint64_t>> describe_bloc
   if (!cache.ok()) raise_os_error(cache.error());
   if (!*cache) return {};
   const std::string& directory = (*cache)->directory();
-  return std::tuple(nb::bytes(directory.data(), directory.size()), (*cache)->most(),
-                    (*cache)->bytes());
+  return std::tuple(to_bytes(directory), (*cache)->most(), (*cache)->bytes());
 }
 
 /// Opens objects, or misses them, at the same time. Within KeptObjects.

@@ -31,8 +31,6 @@ using records::Dataset;
 using Numbers = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Paths = std::vector<nb::bytes>;
 
-std::string text_of(const nb::bytes& path) { return {path.c_str(), path.size()}; }
-
 std::vector<std::string> texts_of(const Paths& paths) {
   std::vector<std::string> out;
   for (const nb::bytes& path : paths) out.push_back(text_of(path));
@@ -101,7 +99,7 @@ std::tuple<std::uint64_t, std::uint64_t, nb::bytes> write_index(
         if (!index.ok()) return index.error();
         return Written{index->count(), size, *written};
       });
-  return {count, bytes, nb::bytes(place.data(), place.size())};
+  return {count, bytes, to_bytes(place)};
 }
 
 /// Finds the index of a file: beside it, in it or in the cache; empty: none.
@@ -110,7 +108,7 @@ nb::bytes find_index_path(const nb::bytes& path) {
   const std::string found = carry_out({}, [&](const records::Show&) -> base::Result<std::string> {
     return records::find_index_path(name);
   });
-  return nb::bytes(found.data(), found.size());
+  return to_bytes(found);
 }
 
 records::ShuffleRequest shuffle_request(const Paths& inputs, const std::string& format,
@@ -137,8 +135,8 @@ records::Ranks ranks_of(const nb::object& ranks) {
     base::Result<std::vector<std::string>> all{std::vector<std::string>{}};
     catch_exception([&] {
       try {
-        const nb::bytes own(mine.data(), mine.size());
-        all = texts_of(nb::cast<Paths>(call(nb::object(ranks.attr("gather")), own)));
+        const nb::object function = ranks.attr("gather");
+        all = texts_of(nb::cast<Paths>(call(function, to_bytes(mine))));
       } catch (const std::exception& error) {
         all = base::Error{
             .number = EIO, .operation = "exchange between ranks", .detail = error.what()};
@@ -280,7 +278,7 @@ std::tuple<std::uint64_t, nb::bytes> write_groups(const nb::bytes& path, const s
     bytes = image->size();
     return records::write_index(request.path, *image);
   });
-  return {bytes, nb::bytes(place.data(), place.size())};
+  return {bytes, to_bytes(place)};
 }
 
 using NewNumbers = nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>>;
@@ -326,8 +324,7 @@ std::tuple<nb::bytes, std::uint32_t, std::int64_t> attributes(const Dataset& dat
                                                               std::uint64_t record) {
   require_record(dataset, record);
   const std::string_view name = dataset.index().name(record);
-  return {nb::bytes(name.data(), name.size()), dataset.index().mode(record),
-          dataset.index().modification_time(record)};
+  return {to_bytes(name), dataset.index().mode(record), dataset.index().modification_time(record)};
 }
 
 /// Returns seed and number of the buckets of a shuffled file; None for other files.

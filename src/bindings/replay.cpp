@@ -34,7 +34,7 @@ void make(Player* player, const std::vector<nb::bytes>& paths, std::size_t slots
           std::size_t largest) {
   std::vector<std::string> names;
   names.reserve(paths.size());
-  for (const nb::bytes& path : paths) names.emplace_back(path.c_str(), path.size());
+  for (const nb::bytes& path : paths) names.push_back(text_of(path));
   new (player) Player(std::move(names), slots, largest);
 }
 

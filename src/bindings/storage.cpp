@@ -19,7 +19,7 @@ namespace {
 
 /// Joins subfiles. Raises OSError; an exception of `show` is raised once the file is complete.
 void join(const nb::bytes& path, const nb::callable& show) {
-  const std::string name(path.c_str(), path.size());
+  const std::string name = text_of(path);
   std::exception_ptr raised;
   const auto progress = [&](std::uint64_t done, std::uint64_t whole) {
     if (!raised) raised = catch_exception([&] { call(show, done, whole); });
@@ -35,7 +35,7 @@ void join(const nb::bytes& path, const nb::callable& show) {
 
 /// The path of a new locked file beside a target, and its descriptor. Raises OSError.
 nb::tuple create_part(const nb::bytes& target) {
-  const std::string path(target.c_str(), target.size());
+  const std::string path = text_of(target);
   base::Result<file::Publication> made = [&] {
     const Released released;
     return file::Publication::of_file(path);
@@ -45,19 +45,17 @@ nb::tuple create_part(const nb::bytes& target) {
     PyErr_SetFromErrnoWithFilename(PyExc_OSError, path.c_str());
     throw nb::python_error();
   }
-  const std::string part = made->part();
-  return nb::make_tuple(nb::bytes(part.data(), part.size()), made->release());
+  const nb::bytes part = to_bytes(made->part());
+  return nb::make_tuple(part, made->release());
 }
 
 nb::bytes part_path(const nb::bytes& target) {
-  const std::string part =
-      file::part_path(std::string(target.c_str(), target.size()), file::part_number(0));
-  return nb::bytes(part.data(), part.size());
+  return to_bytes(file::part_path(text_of(target), file::part_number(0)));
 }
 
 /// Removes the first temporary file of a target if no process has locked it.
 bool remove_stale_part(const nb::bytes& target) {
-  const std::string path(target.c_str(), target.size());
+  const std::string path = text_of(target);
   return file::remove_stale_part(file::part_path(path, file::part_number(0)));
 }
 

@@ -34,8 +34,6 @@ using PythonPart = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::
 using PythonStripes =
     std::tuple<std::string, bool, std::uint64_t, nb::bytes, std::vector<PythonPart>, std::uint64_t>;
 
-std::string text_of(const nb::bytes& path) { return {path.c_str(), path.size()}; }
-
 /// Converts the name of a pool, which may have any bytes.
 nb::object text_of_name(const std::string& name) {
   return nb::steal(
@@ -75,7 +73,7 @@ layout::StripedPart from_python(const Part& part) {
 PythonStripes to_python(const file::Stripes& stripes) {
   std::vector<PythonPart> parts;
   for (const layout::StripedPart& part : stripes.striped.parts) parts.push_back(to_python(part));
-  const nb::bytes from(stripes.from.data(), stripes.from.size());
+  const nb::bytes from = to_bytes(stripes.from);
   return {layout::traits(stripes.kind).name, stripes.directory, stripes.block, from, parts,
           stripes.striped.object_size};
 }

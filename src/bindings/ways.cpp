@@ -32,15 +32,13 @@ using Way = std::tuple<std::string, std::uint32_t, std::uint64_t, bool, bool>;
 /// writes, random, synced, piece, seconds
 using Work = std::tuple<bool, bool, bool, std::uint64_t, double>;
 
-std::string path_of(const nb::bytes& path) { return {path.c_str(), path.size()}; }
-
 /// Returns seconds, bytes, and the number of wrong pieces. Raises OSError.
 std::tuple<double, std::uint64_t, std::uint64_t> time_way(const nb::bytes& path, const Way& way,
                                                           const Work& work) {
   const auto& [call, at_a_time, buffer, direct, advised] = way;
   const auto& [writes, random, synced, piece, seconds] = work;
   const ways::Way native{call_of(call), at_a_time, buffer, direct, advised};
-  const std::string name = path_of(path);
+  const std::string name = text_of(path);
   const auto taken = [&] {
     const Released released;
     return ways::time_way(name, native, {writes, random, synced, piece, seconds});
@@ -51,7 +49,7 @@ std::tuple<double, std::uint64_t, std::uint64_t> time_way(const nb::bytes& path,
 
 /// Returns the fraction of a file's pages in memory. Raises OSError.
 double resident(const nb::bytes& path) {
-  const auto part = ways::resident(path_of(path));
+  const auto part = ways::resident(text_of(path));
   if (!part.ok()) raise_os_error(part.error());
   return *part;
 }
