@@ -8,8 +8,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <string>

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <deque>
-#include <map>
 #include <mutex>
 #include <numeric>
 #include <string_view>

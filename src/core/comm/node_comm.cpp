@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <iterator>
-#include <numeric>
 #include <unordered_map>
 
 namespace pario::comm {

@@ -1,7 +1,6 @@
 // The registry of members by scheme, and the schemes of this module.
 #include <fcntl.h>
 
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <charconv>

@@ -1,6 +1,5 @@
 // The hints of a file from the environment: ROMIO's file of lines, Cray's and pario's
 // specifications with globs, Cray's switches for reports.
-#include <algorithm>
 
 #include "core/hints/hints.hpp"
 #include "core/hints/values.hpp"

@@ -1,5 +1,4 @@
 // The life cycle of a process log: start, fork, the moving anchor, finish.
-#include <cstring>
 #include <memory>
 
 #include "core/base/errors.hpp"

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 
 #include "data/records/disk.hpp"
 #include "data/records/formats.hpp"

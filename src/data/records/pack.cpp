@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <numeric>
 
 #include "core/file/publication.hpp"
 #include "data/records/dataset.hpp"

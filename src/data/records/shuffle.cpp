@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <numeric>
 
 #include "core/file/publication.hpp"
 #include "data/records/arranged.hpp"

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <memory>
 #include <optional>
 #include <vector>
 

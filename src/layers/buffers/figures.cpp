@@ -1,6 +1,5 @@
 #include "layers/buffers/figures.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace pario::buffers {

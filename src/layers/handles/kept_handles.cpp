@@ -6,9 +6,7 @@
 #include <stdio_ext.h>
 #include <sys/sysmacros.h>
 
-#include <array>
 #include <atomic>
-#include <climits>
 #include <cstring>
 #include <optional>
 #include <string_view>

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "layers/node_cache/records.hpp"
 #include "layers/node_cache/store.hpp"

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 
 #include "layers/node_cache/store.hpp"
 

@@ -1,6 +1,5 @@
 #include <fcntl.h>
 
-#include <algorithm>
 #include <climits>
 
 #include "observe/datasets/datasets.hpp"

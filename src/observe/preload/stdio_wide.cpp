@@ -5,7 +5,6 @@
 // converted later.
 #include <cwchar>
 
-#include <climits>
 #include <cstdarg>
 
 #include "observe/preload/format.hpp"
