@@ -104,12 +104,12 @@ def require_own_part(
 
 @contextmanager
 def replacing(
-    target: Path, error: type[ParioError] = ParioError, *, durable: bool = True
+    target: Path, error: type[ParioError] = ParioError, *, durable: bool = True, name: str = ""
 ) -> Iterator[IO[bytes]]:
     """A file to be written, which replaces ``target`` at the end of the body. ``durable``: after
     its bytes and its name are on the disk.
 
-    Raises ``error`` that names ``target``, which is unchanged then.
+    Raises ``error`` that names ``target``, as ``name`` if that is given; it is unchanged then.
     """
     try:
         with new_file(target) as (part, descriptor):
@@ -123,7 +123,7 @@ def replacing(
                 with suppress(OSError):
                     sync_directory(target.parent)
     except OSError as cause:
-        raise error(f"cannot write {target}: {cause.strerror or cause}") from cause
+        raise error(f"cannot write {name or target}: {cause.strerror or cause}") from cause
 
 
 def _create_part(target: Path) -> tuple[Path, int]:

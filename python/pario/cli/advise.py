@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from pario import wording
 from pario.cli.arguments import add_logs, add_output
 from pario.cli.measured import add_measure, advise_by_replays
+from pario.cli.pages import write_text
 from pario.errors import ParioError
 from pario.progress import progress
 
@@ -89,7 +90,7 @@ def hand_out(text: str, path: Path | None, remarks: Iterable[str]) -> None:
     if path is None:
         sys.stdout.write(text)
     else:
-        write_settings(path, text)
+        write_text(path, text)
     for line in remarks:
         print(line, file=sys.stderr)
 
@@ -103,20 +104,6 @@ def expect_writable(path: Path | None) -> None:
             f"cannot write {path}: expected the name of a file in an existing directory that may be"
             " written"
         )
-
-
-def write_settings(path: Path, text: str) -> None:
-    """Write a settings file. Raises ParioError naming it."""
-    from pario.publishing import replacing
-
-    try:
-        if path.exists() and not path.is_file():  # a terminal or a pipe
-            path.write_text(text, encoding="utf-8")
-            return
-        with replacing(path.resolve()) as file:
-            file.write(text.encode())
-    except OSError as error:
-        raise ParioError(f"cannot write {path}: {error.strerror}") from error
 
 
 def describe(advice: Advice) -> Iterator[str]:

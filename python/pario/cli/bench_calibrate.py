@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pario import wording
-from pario.cli.bench_common import write
+from pario.cli.pages import write_text
 from pario.cli.paths import require_directory
 from pario.errors import ParioError
 from pario.progress import progress
@@ -27,7 +27,7 @@ def calibrate(directory: Path, output: Path | None) -> int:
     except OSError as error:
         raise ParioError(f"cannot write {path_of(directory)}: {error.strerror}") from error
     if output:
-        write(output, text_of(machine))
+        write_text(output, text_of(machine))
     print()
     print(
         wording.printable(

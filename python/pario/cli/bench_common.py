@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pario.cli.numbers import positive
+from pario.cli.pages import write_text
 from pario.cli.paths import path, require_directory
 from pario.errors import ParioError
 from pario.scratch import scratch
@@ -140,15 +141,7 @@ def keep(
     except OSError as error:
         print(f"pario bench: the result is not kept: {error}", file=sys.stderr)
     if arguments.json:
-        write(arguments.json, json.dumps(result, indent=1) + "\n")
-
-
-def write(path: Path, text: str) -> None:
-    """Writes a file. Raises ParioError naming it."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ParioError(f"cannot write {path}: {error.strerror}") from error
+        write_text(arguments.json, json.dumps(result, indent=1) + "\n")
 
 
 def list_changes(before: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[str]:

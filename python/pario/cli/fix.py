@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from pario import wording
-from pario.cli.advise import describe, write_settings
+from pario.cli.advise import describe
+from pario.cli.pages import write_text
 from pario.cli.report import show_recorded, was_recorded
 from pario.errors import ParioError
 from pario.progress import progress
@@ -196,7 +197,7 @@ class _Loop:
             advice, lines = advise_by_replays(
                 first.job, first.analysis, self.allowed, self.arguments.measure
             )
-            write_settings(self.file, render(first.analysis, advice, lines))
+            write_text(self.file, render(first.analysis, advice, lines))
         except ParioError as error:
             print(f"pario: {error}", file=sys.stderr)
             return None

@@ -1,8 +1,7 @@
-"""Writes pages to files."""
+"""Writes texts to files."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,16 +14,19 @@ def write_page(path: Path, text: str, kind: str) -> None:
     write_text(path, text, f"HTML {kind}")
 
 
-def write_text(path: Path, text: str, kind: str) -> None:
+def write_text(path: Path, text: str, kind: str = "") -> None:
     """Writes a file of UTF-8: a regular one all at once, so that an interrupt leaves no part of it.
 
-    Raises ParioError with the file, and its ``kind``.
+    Raises ParioError with the file, and its ``kind`` if it has one.
     """
-    with _name_errors(path, kind):
+    from pario.publishing import replacing
+
+    with _name_errors(path, kind) as name:
         if path.exists() and not path.is_file():  # a device or a pipe
             path.write_text(text, encoding="utf-8")
         else:
-            _replace(path.resolve(), text)
+            with replacing(path.resolve(), name=name) as file:
+                file.write(text.encode())
 
 
 def append_text(path: Path, text: str, kind: str) -> None:
@@ -35,17 +37,9 @@ def append_text(path: Path, text: str, kind: str) -> None:
 
 
 @contextmanager
-def _name_errors(path: Path, kind: str) -> Iterator[None]:
+def _name_errors(path: Path, kind: str) -> Iterator[str]:
+    name = f"the {kind} {path}" if kind else str(path)
     try:
-        yield
+        yield name
     except OSError as error:
-        raise ParioError(f"cannot write the {kind} {path}: {error.strerror}") from error
-
-
-def _replace(target: Path, text: str) -> None:
-    from pario.publishing import new_file
-
-    with new_file(target) as (part, descriptor):
-        with os.fdopen(descriptor, "w", encoding="utf-8", closefd=False) as file:
-            file.write(text)
-        part.replace(target)
+        raise ParioError(f"cannot write {name}: {error.strerror}") from error
