@@ -178,6 +178,11 @@ class Ranks:
         return messages.can_open and (self.comm is not None or len(set(messages.nodes)) == 1)
 
     @property
+    def can_open_on_node(self) -> bool:
+        """As :attr:`can_open_files`, for the ranks of this rank's node among themselves."""
+        return self._messages is not None and self.on_node > 1 and self._messages.can_open
+
+    @property
     def node(self) -> int:
         """The number of this rank's node; -1 for a process alone."""
         return self._messages.nodes[self.rank] if self._messages else -1

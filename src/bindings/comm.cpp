@@ -179,7 +179,9 @@ class Comm {
     const std::shared_ptr<comm::Comm>& ranks = node ? local_ : files_;
     if (!ranks) raise_error(comm_->has_failed() ? comm_->failure().error() : no_memory());
     if (ranks->has_failed()) raise_error(ranks->failure().error());
-    return open_shared_file(ranks, text_of(path), writes, patience, opened);
+    // The ranks of a node read together where their parts overlap, or are in short runs.
+    const bool buffered = node && !writes;
+    return open_shared_file(ranks, text_of(path), writes, patience, opened, buffered);
   }
 
   /// A wait with a Watchdog that also runs Python's signal handlers.

@@ -113,12 +113,13 @@ class SharedFile {
 }  // namespace
 
 nb::object open_shared_file(std::shared_ptr<comm::Comm> comm, const std::string& path, bool writes,
-                            double patience_s, int opened) {
+                            double patience_s, int opened, bool buffered) {
   engine::OpenRequest request{.path = path,
                               .flags = writes ? O_WRONLY | O_CREAT : O_RDONLY,
                               .hints = hints::default_file_hints()};
   request.hints.romio_ds_write = hints::Choice::disable;   // boxes of all ranks leave no holes
   request.hints.pario_run_ahead = hints::Choice::disable;  // all ranks raise the same error
+  if (buffered) request.hints.romio_cb_read = hints::Choice::enable;
   request.interrupt = run_signal_handlers;
   request.hints.pario_watchdog = {};  // the callers name absent ranks themselves
   request.hints.pario_patience = std::chrono::milliseconds(

@@ -12,8 +12,9 @@ namespace pario::bindings {
 
 /// Opens a file as a SharedFile of Python. Collective over `comm`; `patience_s`: seconds that ranks
 /// wait for each other in a call; `opened`: a descriptor of the file, of which this rank uses a
-/// copy, or -1.
+/// copy, or -1; `buffered`: reads go through windows that the ranks share, for runs of any length.
 nanobind::object open_shared_file(std::shared_ptr<comm::Comm> comm, const std::string& path,
-                                  bool writes, double patience_s, int opened = -1);
+                                  bool writes, double patience_s, int opened = -1,
+                                  bool buffered = false);
 
 }  // namespace pario::bindings

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pario.checkpoint.geometry import Box, divide, first_flaw, runs, strides, whole
+from pario.checkpoint.geometry import (
+    Box,
+    divide,
+    divide_overlaps,
+    first_flaw,
+    runs,
+    strides,
+    whole,
+)
 
 shapes = st.lists(st.integers(0, 7), max_size=4).map(tuple)
 
@@ -96,3 +104,21 @@ def test_few_runs_where_the_last_axes_are_whole():
     assert (
         len(runs(Box((0, 0), (3, 4)), whole((3, 4)), 8, (80, 8))[0]) == 3
     )  # ghost cells in memory
+
+
+@given(st.data())
+def test_each_element_of_overlapping_boxes_is_in_one_piece_of_the_first_box_that_has_it(data):
+    shape = tuple(data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=3)))
+    sides = st.tuples(*(st.tuples(st.integers(0, n), st.integers(0, n)) for n in shape))
+    drawn = data.draw(st.lists(sides, max_size=6))
+    boxes = [
+        Box(tuple(map(min, one)), tuple(abs(end - begin) for begin, end in one)) for one in drawn
+    ]
+    expected, found = np.full(shape, -1), np.full(shape, -1)
+    for number, box in reversed(list(enumerate(boxes))):
+        expected[box.within(whole(shape))] = number
+    for number, pieces in enumerate(divide_overlaps(boxes)):
+        for piece in pieces:
+            assert (found[piece.within(whole(shape))] == -1).all()
+            found[piece.within(whole(shape))] = number
+    assert (found == expected).all()

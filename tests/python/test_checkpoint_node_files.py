@@ -67,6 +67,39 @@ def test_each_file_is_opened_once_for_each_node_and_each_byte_is_read_once(
     assert calls < 300  # 65,536 rows in columns
 
 
+#: Times that each byte of the array is read by 4 nodes together: once by each that needs it.
+BY_NODE = {"slabs": 1, "ghosts": 1, "columns": 4, "replicas": 4, "whole": 4}
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
+@pytest.mark.parametrize(
+    ("way", "size"),
+    [
+        *[(way, 16) for way in ("slabs", "replicas")],
+        *[pytest.param(way, 64, marks=pytest.mark.exhaustive) for way in BY_NODE],
+    ],
+)
+def test_ranks_whose_nodes_exchange_no_bytes_read_each_byte_once_for_each_node(tmp_path, way, size):
+    """As ranks of PyTorch. Of short rows (columns) a node reads whole windows."""
+    restart(tmp_path, "save", 1)
+    restart(tmp_path, way, size, 4, "apart")
+    opens, calls, times_read = count(tmp_path)
+    assert opens["step-00000001.h5"] == FINDING + 4
+    assert times_read < 1.2 * BY_NODE[way]
+    assert calls < 300
+
+
+@pytest.mark.system
+@pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
+def test_overlaps_of_the_parts_of_a_node_are_read_once(tmp_path):
+    """Ghost cells: the nodes read those of each other, and nothing to compare checksums."""
+    restart(tmp_path, "save", 1)
+    restart(tmp_path, "ghosts", 64, 4)
+    opens, _, times_read = count(tmp_path)
+    assert opens["step-00000001.h5"] == FINDING + 4
+    assert times_read < 1.2  # 1.25 with the ghost cells of each rank
+
+
 def make_offer(node: int, wanted: str = "", opened: str = "", address: bytes = b"") -> Offer:
     return Offer(node, wanted.split(), opened.split(), (address, b"") if address else None)
 
@@ -88,7 +121,7 @@ def test_one_rank_of_each_node_opens_a_file_for_the_others():
         {},
         {},
     ]
-    joint = assign_openers(offers, ["b"])
+    joint = assign_openers(offers, {0: ["b"], 1: ["b"]})
     assert joint == [{"b": [(b"1", b"")]}, {}, {}, {"b": [(b"2", b""), (b"4", b"")]}, {}, {}]
 
 

@@ -70,14 +70,24 @@ def write_for_all(
 
 
 def read(
-    ranks: Ranks, path: str, moves: Sequence[Move], *, opened: int = -1, show: Show = silent
+    ranks: Ranks,
+    path: str,
+    moves: Sequence[Move],
+    *,
+    node: bool = False,
+    opened: int = -1,
+    show: Show = silent,
 ) -> None:
-    """Reads a file into the arrays of moves. Collective. Raises CheckpointError that names the
-    file. ``opened``: a descriptor of the file that this rank uses; -1: it has none."""
+    """Reads a file into the arrays of moves.
+
+    Collective over ``ranks``, or with ``node`` over those of this rank's node. Raises
+    CheckpointError that names the file. ``opened``: a descriptor of the file that this rank uses;
+    -1: it has none.
+    """
     failed: list[BaseException] = []
     with (
         defer_interrupt(failed),
-        _open_together(ranks, path, failed, writes=False, opened=opened) as file,
+        _open_together(ranks, path, failed, writes=False, node=node, opened=opened) as file,
     ):
         _move(file, path, moves, failed, show, writes=False)
     _raise(path, failed)

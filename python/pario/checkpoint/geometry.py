@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 Shape = tuple[int, ...]
 
 
+#: Boxes that are divided where they overlap: the cost grows as their square.
+_MOST_DIVIDED = 1 << 13
+
+
 @dataclass(frozen=True)
 class Box:
     """A contiguous range of indices along each axis of an array.
@@ -74,8 +78,8 @@ def pieces(box: Box, most: int) -> Iterator[Box]:
     axis = next(axis for axis, length in enumerate(box.shape) if length > 1)
     half = box.shape[axis] // 2
     for first, length in ((0, half), (half, box.shape[axis] - half)):
-        begin = (*box.begin[:axis], box.begin[axis] + first, *box.begin[axis + 1 :])
-        yield from pieces(Box(begin, (*box.shape[:axis], length, *box.shape[axis + 1 :])), most)
+        begin = box.begin[axis] + first
+        yield from pieces(_with_axis(box, axis, begin, begin + length), most)
 
 
 def divide(shape: Sequence[int], parts: int, part: int) -> Box:
@@ -183,6 +187,55 @@ def first_flaw(shape: Sequence[int], boxes: Sequence[Box]) -> Flaw | None:
     if not owners:
         return Flaw(at, owners, _gap(shape, boxes, at))
     return Flaw(at, owners, _overlap(shape, [boxes[number] for number in owners]))
+
+
+def divide_overlaps(boxes: Sequence[Box]) -> list[list[Box]]:
+    """For each box disjoint boxes of its elements that no box before it has."""
+    if not boxes:
+        return []
+    begins, ends = (np.array([getattr(box, side) for box in boxes]) for side in ("begin", "end"))
+    found = []
+    for number, box in enumerate(boxes):
+        meets = (begins[:number] < ends[number]) & (ends[:number] > begins[number])
+        left = [box] if box.size else []
+        for other in np.flatnonzero(meets.all(axis=1)).tolist():
+            left = [part for one in left for part in _subtract(one, boxes[other])]
+            if not left:
+                break
+        found.append(left)
+    return found
+
+
+def divide_to_tiles(shape: Sequence[int], boxes: Sequence[Box]) -> list[list[Box]] | None:
+    """For each box disjoint pieces, which together tile the array; None if the boxes do not cover
+    it, or many of them overlap."""
+    if first_flaw(shape, boxes) is None:
+        return [[box] for box in boxes]
+    size = math.prod(shape)
+    if len(boxes) > _MOST_DIVIDED or sum(box.size for box in boxes) < size:
+        return None
+    found = divide_overlaps(boxes)
+    return found if sum(one.size for some in found for one in some) == size else None
+
+
+def _subtract(box: Box, other: Box) -> Iterator[Box]:
+    """Disjoint boxes of the elements of a box that are not in another one."""
+    common = box.meet(other)
+    if not common.size:
+        yield box
+        return
+    for axis in range(len(box.shape)):
+        sides = ((box.begin[axis], common.begin[axis]), (common.end[axis], box.end[axis]))
+        for first, last in sides:
+            if first < last:
+                yield _with_axis(box, axis, first, last)
+        box = _with_axis(box, axis, common.begin[axis], common.end[axis])
+
+
+def _with_axis(box: Box, axis: int, first: int, last: int) -> Box:
+    """A box with another range of indices along an axis."""
+    begin = (*box.begin[:axis], first, *box.begin[axis + 1 :])
+    return Box(begin, (*box.shape[:axis], last - first, *box.shape[axis + 1 :]))
 
 
 def _corners(boxes: Sequence[Box]) -> tuple[NDArray[Any], NDArray[Any]]:

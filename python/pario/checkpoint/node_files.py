@@ -7,9 +7,10 @@ import os
 import secrets
 import socket
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from pario.ranks import Ranks
 
@@ -38,15 +39,17 @@ class Offer:
 Orders = dict[str, list[_Receiver]]
 
 
-def assign_openers(offers: Sequence[Offer], joint: Sequence[str] | None = None) -> list[Orders]:
+def assign_openers(
+    offers: Sequence[Offer], joint: Mapping[int, Sequence[str]] = MappingProxyType({})
+) -> list[Orders]:
     """The orders of each rank. Pure. A rank that has opened a file sends it to the others, else the
-    first one that wants it. ``joint``: the files that all ranks want instead."""
+    first one that wants it. ``joint``: the files that all ranks of a node want, by its number."""
     wanting: dict[tuple[int, str], list[int]] = {}
     owner: dict[tuple[int, str], int] = {}
     for rank, offer in enumerate(offers):
         for file in offer.opened:
             owner.setdefault((offer.node, file), rank)
-        wanted = offer.wanted if joint is None else joint
+        wanted = joint.get(offer.node, offer.wanted)
         for file in sorted(set(wanted) - set(offer.opened)) if offer.receiver else ():
             wanting.setdefault((offer.node, file), []).append(rank)
     found: list[Orders] = [{} for _ in offers]

@@ -20,7 +20,7 @@ from pario.checkpoint.checksum import checksum, chunk_sums, unproven
 from pario.checkpoint.compression import read_compressed, thread_count
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.examine import damage, describe_damage, read_box
-from pario.checkpoint.geometry import Box, Shape, divide, first_flaw, whole
+from pario.checkpoint.geometry import Box, Shape, divide, divide_to_tiles, whole
 from pario.checkpoint.header import Entry, Header, find
 from pario.checkpoint.node_files import NodeFiles, Offer, Orders, assign_openers
 from pario.checkpoint.ranks import ranks_of
@@ -32,10 +32,10 @@ from pario.ranks import PATIENCE, Ranks
 
 #: Nodes that may open a file at the same time without harm to its server.
 _MOST_OPENS = 256
-#: How often the ranks may read an array on average before they read it together.
-_MOST_READS = 1.5
-#: Bytes that all ranks read of an array from which on that matters.
-_MUCH = 1 << 22
+#: How often all ranks, or those of a node, may read an array on average before they read it
+#: together; and the bytes of their parts from which on that matters.
+_MOST_READS, _MUCH = 1.5, 1 << 22
+_MOST_READS_ON_NODE, _MUCH_ON_NODE = 1.05, 1 << 20
 #: Damages that an error names.
 _MOST_DAMAGES = 5
 
@@ -117,7 +117,8 @@ class _Asked:
     requests: Sequence[_Request]
     files: Sequence[str]  # from which it reads parts of arrays
     large: bool  # in large runs
-    joint: bool  # may read files together with others
+    joint: bool  # may read files together with all others
+    joint_on_node: bool  # may do so with the others of its node
     offer: Offer  # of files that it may share with its node
 
 
@@ -125,9 +126,11 @@ class _Asked:
 class _Agreed:
     """The way in which the ranks read."""
 
-    tiling: Mapping[str, bool]  # whether the parts of all ranks tile an array
+    # disjoint pieces of this rank's parts, part by part, which tile an array with those of others
+    pieces: Mapping[str, Sequence[Sequence[Box]]]
     boxes: Mapping[str, Sequence[Box]]  # the parts of all ranks of the other arrays
-    together: Sequence[str] | None  # files read together; None: each rank reads its large runs
+    together: Sequence[str] | None  # files read together; None: this rank reads its runs alone
+    node: bool  # together with the ranks of its node, otherwise with all
     orders: Orders  # the files that this rank opens for others of its node
     shares: bool  # whether any rank has such orders
 
@@ -418,7 +421,7 @@ class _Reading:
             for some in self._moves.values()
             for move in some
         )
-        large, joint = transfer.are_large(boxes), self._ranks.can_open_files
+        large = transfer.are_large(boxes)
         files = [*self._moves, *(one for entry in shared for one in list_files(self._ranks, entry))]
         for request in self._requests:
             extents = self._entry(request.name).extents or ()
@@ -427,7 +430,8 @@ class _Reading:
             if self._entry(request.name).frames is not None:
                 files.append("")
         offer = self._files.offer(files)
-        return _Asked(self._requests, list(self._moves), large, joint, offer)
+        joint, joint_on_node = self._ranks.can_open_files, self._ranks.can_open_on_node
+        return _Asked(self._requests, list(self._moves), large, joint, joint_on_node, offer)
 
     def _entry(self, name: str) -> Entry:
         return self._header.entries[name]
@@ -487,7 +491,7 @@ class _Reading:
                     f"rank {rank} reads {', '.join(theirs)}, rank 0 {', '.join(names[0])}: all"
                     " ranks read the same arrays"
                 )
-        tiling: dict[str, bool] = {}
+        pieces: list[dict[str, list[list[Box]]]] = [{} for _ in everyones]
         boxes: dict[str, list[Box]] = {}
         for requests in zip(*(asked.requests for asked in everyones), strict=True):
             name = requests[0].name
@@ -497,35 +501,57 @@ class _Reading:
                     " ranks"
                 )
             parts = [box for request in requests for box in request.boxes]
-            shape = self._entry(name).layout.shape
-            tiling[name] = requests[0].shared or first_flaw(shape, parts) is None
-            if not tiling[name]:
+            tiles = (
+                [] if requests[0].shared else divide_to_tiles(self._entry(name).layout.shape, parts)
+            )
+            if tiles is None:
                 boxes[name] = parts
-        together = self._list_joint_files(everyones)
+                continue
+            for mine, request in zip(pieces, requests, strict=True):
+                mine[name], tiles = tiles[: len(request.boxes)], tiles[len(request.boxes) :]
+        together, node = self._list_joint_files(everyones)
         orders = assign_openers([asked.offer for asked in everyones], together)
-        shares = any(orders)
-        return [_Agreed(tiling, boxes, together, theirs, shares) for theirs in orders]
+        return [
+            _Agreed(mine, boxes, together.get(asked.offer.node), node, order, any(orders))
+            for mine, asked, order in zip(pieces, everyones, orders, strict=True)
+        ]
 
-    def _list_joint_files(self, everyones: Sequence[_Asked]) -> list[str] | None:
-        """The files that all ranks read together; None where each rank reads its own parts: large
-        runs, of which few are read by several ranks, by few nodes."""
-        opens = {(file, asked.offer.node) for asked in everyones for file in asked.files}
-        nodes = Counter(file for file, _ in opens)
-        few = max(nodes.values(), default=0) <= _MOST_OPENS
-        alone = few and all(asked.large for asked in everyones) and not self._is_repeated(everyones)
-        return sorted(nodes) if all(asked.joint for asked in everyones) and not alone else None
+    def _list_joint_files(self, everyones: Sequence[_Asked]) -> tuple[dict[int, list[str]], bool]:
+        """The files that all ranks of a node read together, by the number of the node; and whether
+        each node does so by itself. Other ranks read their own parts: large runs, of which few are
+        read by several ranks, by few nodes."""
+        nodes: dict[int, list[_Asked]] = {}
+        for asked in everyones:
+            nodes.setdefault(asked.offer.node, []).append(asked)
+        files = {
+            node: sorted({file for asked in some for file in asked.files})
+            for node, some in nodes.items()
+        }
+        opens = Counter(file for some in files.values() for file in some)
+        few = max(opens.values(), default=0) <= _MOST_OPENS
+        gains = not few or self._gains_together(everyones, _MOST_READS, _MUCH)
+        if gains and all(asked.joint for asked in everyones):
+            return dict.fromkeys(nodes, sorted(opens)), False
+        return {
+            node: files[node]
+            for node, some in nodes.items()
+            if all(asked.joint_on_node for asked in some)
+            and self._gains_together(some, _MOST_READS_ON_NODE, _MUCH_ON_NODE)
+        }, True
 
-    def _is_repeated(self, everyones: Sequence[_Asked]) -> bool:
-        """True if the ranks read a large array several times on average: their parts have more
-        elements than a box around all of them."""
+    def _gains_together(self, everyones: Sequence[_Asked], most: float, much: int) -> bool:
+        """True if the runs of some ranks are short, or they read an array of ``much`` bytes or more
+        at least ``most`` times on average: more elements than a box around all parts has."""
+        if not all(asked.large for asked in everyones):
+            return True
         for requests in zip(*(asked.requests for asked in everyones), strict=True):
             boxes = [box for one in requests for box in one.boxes if box.size]
             size = sum(box.size for box in boxes)
             element = self._entry(requests[0].name).layout.dtype.itemsize
-            if size * element >= _MUCH and not self._is_shared(requests[0]):
+            if size * element >= much and not self._is_shared(requests[0]):
                 begin = np.min([box.begin for box in boxes], axis=0)
                 around = np.max([box.end for box in boxes], axis=0) - begin
-                if size >= _MOST_READS * int(np.prod(around)):
+                if size >= most * int(np.prod(around)):
                     return True
         return False
 
@@ -536,7 +562,7 @@ class _Reading:
         with show_long_work(text, here=self._ranks.rank == 0) as show:
             with defer_interrupt(failed):
                 self._read_shared_arrays(self._ranks.moving(show), failed)
-                self._read_files(agreed.together, self._ranks.moving(show), failed)
+                self._read_files(agreed, self._ranks.moving(show), failed)
             if failed:
                 raise failed[0]
         show = self._ranks.moving()
@@ -576,18 +602,18 @@ class _Reading:
             show=show,
         )
 
-    def _read_files(
-        self, together: Sequence[str] | None, show: Show, failed: list[BaseException]
-    ) -> None:
-        """Every rank makes the same collective calls, even after an error."""
-        for file in self._moves if together is None else together:
+    def _read_files(self, agreed: _Agreed, show: Show, failed: list[BaseException]) -> None:
+        """Ranks that read together make the same collective calls, even after an error."""
+        for file in self._moves if agreed.together is None else agreed.together:
             path, moves = self._header.file(file), self._moves.get(file, ())
             opened = self._files.descriptor(file)
             with keep_error(failed):
-                if together is None:
+                if agreed.together is None:
                     transfer.read(path, moves, opened=opened, show=show)
                 else:
-                    exchange.read(self._ranks, path, moves, opened=opened, show=show)
+                    exchange.read(
+                        self._ranks, path, moves, node=agreed.node, opened=opened, show=show
+                    )
 
     def _check(self, request: _Request, agreed: _Agreed, show: Show) -> int | None:
         """The checksum of this rank's parts, where those of all ranks add up to the array's;
@@ -600,9 +626,12 @@ class _Reading:
             size = read[0].size
             share = divide((size,), self._ranks.size, self._ranks.rank)
             return checksum(read[0].reshape(-1)[share.within(whole((size,)))], share, (size,))
-        if agreed.tiling[request.name]:
+        if request.name in agreed.pieces:
+            pieces = zip(request.boxes, read, agreed.pieces[request.name], strict=True)
             return sum(
-                checksum(data, box, shape) for box, data in zip(request.boxes, read, strict=True)
+                checksum(data[piece.within(box)], piece, shape)
+                for box, data, some in pieces
+                for piece in some
             )
         for box, data in zip(request.boxes, read, strict=True):
             self._check_contained(entry, box, data)

@@ -1,4 +1,6 @@
-"""Restarts from a checkpoint by ranks that are threads on nodes: DIRECTORY WAY RANKS NODES.
+"""Restarts from a checkpoint by ranks that are threads on nodes: DIRECTORY WAY RANKS NODES [apart].
+
+``apart``: messages between nodes carry no bytes of arrays, as those of PyTorch's store.
 
 The checkpoint has one block for each of 8 ranks. Each rank compares its part with the array saved.
 """
@@ -51,7 +53,7 @@ def save(path: Path, files: int | str) -> None:
     assert run(SAVED_BY, program) == [None] * SAVED_BY
 
 
-def restart(path: Path, way: str, size: int, nodes: int) -> None:
+def restart(path: Path, way: str, size: int, nodes: int, *, apart: bool) -> None:
     def program(ranks: Ranks) -> bool:
         state = checkpoint.load(ranks, path)
         box = PARTS[way](size, ranks.rank)
@@ -61,8 +63,8 @@ def restart(path: Path, way: str, size: int, nodes: int) -> None:
         few = state.read("n", (ranks.rank % 10,), (1,))  # opens nothing again
         return bool((read["T"] == wanted).all() and few[0] == ranks.rank % 10)
 
-    # as if messages between nodes were those of MPI, which may carry the bytes of arrays
-    Ranks.can_open_files = property(lambda ranks: ranks._messages.can_open)  # type: ignore
+    if not apart:  # as if they were those of MPI
+        Ranks.can_open_files = property(lambda ranks: ranks._messages.can_open)  # type: ignore
     ended = run_on_nodes([rank * nodes // size for rank in range(size)], program)
     assert ended == [True] * size, [one for one in ended if one is not True][:3]
 
@@ -71,4 +73,5 @@ if __name__ == "__main__":
     if sys.argv[2] == "save":
         save(Path(sys.argv[1]), "rank" if sys.argv[3] == "rank" else int(sys.argv[3]))
     else:
-        restart(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+        apart = sys.argv[5:] == ["apart"]
+        restart(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), apart=apart)
