@@ -49,9 +49,11 @@ $(VENV)/setup-%.stamp: tools/setup.sh pyproject.toml
 
 setup: $(VENV)/setup-build.stamp
 
+# The stamp has the time of the beginning: a file that changes during the build is built next time.
 $(VENV)/build.stamp: $(VENV)/setup-build.stamp $(NATIVE)
+	@touch $@.begun
 	@$(TIMED) "build" $(INSTALL)
-	@touch $@
+	@mv $@.begun $@
 
 build: $(VENV)/build.stamp
 
