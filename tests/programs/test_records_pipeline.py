@@ -127,7 +127,8 @@ def test_a_rank_reads_only_its_own_samples_of_known_lengths(documents: Path, how
         # A window's first and last documents can be of two ranks.
         most = 1.35 if how == "pack" else 1.05
         assert epoch.stats.records <= most * WHOLE / 4
-        assert count_bytes_read() - before <= most * whole / 4 + 100_000
+        # As many bytes between the samples are read if that saves calls.
+        assert count_bytes_read() - before <= 2 * most * whole / 4 + 100_000
     if how == "pack":
         assert len(found) == sum(n % 50 for n in range(WHOLE)) // 64 * 64
     else:

@@ -17,7 +17,8 @@ constexpr std::uint64_t kLeastDirect = 16 << 10;  // for shorter reads whole pag
 constexpr std::uint64_t kRemoteGap = 128 << 10, kLeastGap = 4 << 10, kLongestRemoteRun = 2 << 20;
 /// Of runs with gaps, whose bytes are in memory beside the records while they are copied.
 constexpr std::uint64_t kLongestSparseRun = 512 << 10;
-constexpr std::uint64_t kMostTraffic = 4;   // bytes requested from a server for each needed one
+// Bytes that are read for each needed one, from local files and from servers.
+constexpr std::uint64_t kMostLocalTraffic = 2, kMostRemoteTraffic = 4;
 constexpr std::uint64_t kTask = 256 << 10;  // bytes that a thread reads as one task
 constexpr std::uint64_t kTooMany = 1ULL
                                    << 60;  // bytes of memory, which only a damaged index can demand
@@ -131,7 +132,7 @@ std::unique_ptr<Reading> Reading::plan(const Files& files, std::vector<std::uint
                                        std::uint64_t most, unsigned threads) {
   std::unique_ptr<Reading> reading(new Reading(files, std::move(numbers)));
   reading->sort();
-  std::uint64_t gap = kRemoteGap;
+  std::uint64_t gap = files.any_remote() ? kRemoteGap : kGap;
   do {
     reading->find_runs(gap);
     gap = gap > kLeastGap ? gap / 2 : 0;
@@ -141,7 +142,8 @@ std::unique_ptr<Reading> Reading::plan(const Files& files, std::vector<std::uint
 }
 
 bool Reading::is_too_much(std::uint64_t most) const {
-  return bytes_ > most || requested_ > kMostTraffic * needed_;
+  return bytes_ > most || local_.requested > kMostLocalTraffic * local_.needed ||
+         remote_.requested > kMostRemoteTraffic * remote_.needed;
 }
 
 base::Status Reading::take_memory(Pool& pool) {
@@ -166,14 +168,14 @@ void Reading::sort() {
 /// Joins places to runs over at most `most_gap` bytes, and gives them their places in memory.
 void Reading::find_runs(std::uint64_t most_gap) {
   runs_.clear();
-  bytes_ = requested_ = needed_ = 0;
+  bytes_ = 0;
+  local_ = remote_ = {};
   for (std::size_t i = 0; i < sorted_.size(); i = runs_.back().last) {
     Run run = join_neighbours(i, most_gap);
     const Files::Place& place = places_[sorted_[i]];
-    if (files_.remote(place)) {
-      requested_ += run.where.length();
-      needed_ += run.needed;
-    }
+    Traffic& traffic = files_.remote(place) ? remote_ : local_;
+    traffic.requested += run.where.length();
+    traffic.needed += run.needed;
     run.where = files_.align(place, run.where);
     const std::uint64_t length = run.compact ? run.needed : run.where.length();
     if (!run.compact && length >= kLeastDirect) bytes_ = base::round_up(bytes_, kAlignment);

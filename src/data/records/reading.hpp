@@ -122,6 +122,10 @@ class Reading {
     std::uint64_t needed;  ///< bytes of the records
     bool compact;  ///< memory has the records one after the other, without bytes between them
   };
+  /// Bytes that are read, and those of records among them.
+  struct Traffic {
+    std::uint64_t requested = 0, needed = 0;
+  };
   Reading(const Files& files, std::vector<std::uint64_t> numbers)
       : files_(files), numbers_(std::move(numbers)) {}
   void sort();
@@ -142,9 +146,8 @@ class Reading {
   std::vector<Run> runs_;
   std::vector<std::size_t> tasks_;  ///< the end of each in runs_
   std::vector<base::Extent> data_;
-  std::uint64_t bytes_ = 0;  ///< of memory_ that are used
-  /// Bytes that are requested from servers, and those of records among them.
-  std::uint64_t requested_ = 0, needed_ = 0;
+  std::uint64_t bytes_ = 0;         ///< of memory_ that are used
+  Traffic local_, remote_;          ///< of files, and of servers
   std::shared_ptr<Buffer> memory_;  ///< null: memory of the caller
   std::span<std::byte> span_;
   std::mutex mutex_;
