@@ -304,13 +304,13 @@ def test_pictures_have_the_format_of_their_suffix(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--ranks", "0"], "0; expected a number from 1 on"),
+        (["--ranks", "0"], "0; expected a number from 1 to 1,000,000"),
         (["--ranks", "1" + "0" * 30], "expected a number from 1 to 1,000,000"),
         (
             ["--aggregators", "1,99999999999999999999"],
             "99999999999999999999; expected a number from 1 to",
         ),
-        (["--stripes", ","], "expected a number from 1 on"),
+        (["--stripes", ","], "expected a number from 1 to 1,000,000"),
         (
             ["--plot", "io.pdf", "--machine", "shaheen"],
             "expected a name that ends in .svg, .html or .png",
