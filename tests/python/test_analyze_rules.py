@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from pario.see.analyze import analyze
+from pario.see.analyze.cells import WRITE
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.ledger import Claim
 from pario.see.analyze.model import FileSetting
 from pario.see.analyze.rules import RULES
+from pario.see.analyze.rules.base import pace
+from pario.see.analyze.split import Times
 from pario.see.tables.model import Job
 from tests.python.jobs import (
     add_events,
@@ -394,3 +400,20 @@ def test_overlap_is_silent_beside_a_direct_cause() -> None:
         made, 0, "/scratch/values", writes=1_000_000, bytes_written=8_000_000, write_time=8.0
     )
     assert "overlap" not in found(made)
+
+
+@pytest.mark.parametrize(
+    ("large", "sentence"),
+    [
+        (1.0, "run at 51.2 MB/s, 10 % of the 512 MB/s that this file system gave in this run"),
+        (20.0, "run at 51.2 MB/s, faster than large writes on this file system did in this run"),
+    ],
+)
+def test_rates_are_compared_with_those_of_large_calls(large: float, sentence: str) -> None:
+    made = job(1)
+    add_record(made, 0, "/scratch/large", writes=1000, bytes_written=512_000_000, write_time=large)
+    add_record(made, 0, "/scratch/f", writes=1_000_000, bytes_written=512_000_000, write_time=10.0)
+    facts = Facts(Times(made))
+    (small,) = np.flatnonzero(facts.column("writes") == 1_000_000)
+    claim = Claim(np.array([small]), WRITE, np.array([5.0]))
+    assert sentence in pace(facts, [claim])

@@ -190,6 +190,11 @@ def pace(facts: Facts, claims: Iterable[Claim]) -> str:
     if took <= 0 or moved <= 0 or not seen[worst]:
         return ""
     own, most = moved / took, float(best[worst])
+    if own > most:
+        return (
+            f"These {word}s run at {wording.rate(own)}, faster than large {word}s on this file"
+            f" system did in this run ({wording.rate(most)})."
+        )
     return (
         f"These {word}s run at {wording.rate(own)}, {wording.percent(own, most)} of the"
         f" {wording.rate(most)} that this file system gave in this run."
