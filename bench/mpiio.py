@@ -80,6 +80,13 @@ def list_implementations(mpich: Path, openmpi: Path) -> list[Implementation]:
         Implementation("ROMIO, MPICH 5, no buffers", mpich, hints=NO_BUFFERS, quick=False),
         Implementation("pario, Open MPI 5", openmpi, ompi(), pario=True),
         Implementation("ROMIO, Open MPI 5, hints", openmpi, ompi("io=romio341"), BEST),
+        Implementation(
+            "ROMIO, Open MPI 5, no buffers",
+            openmpi,
+            ompi("io=romio341"),
+            NO_BUFFERS,
+            quick=False,
+        ),
         Implementation("OMPIO, parameters", openmpi, ompi("io=ompio", *aggregators)),
         Implementation("OMPIO", openmpi, ompi("io=ompio"), quick=False),
     ]
