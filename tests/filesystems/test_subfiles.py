@@ -46,7 +46,8 @@ def test_they_are_one_file_to_pario_and_after_join_to_everybody(mpi: Mpi, tmp_pa
     run(mpi, path, *HINTS, "pario_join=disable")
     assert parts(path) == ["0", "1", "2", "map"]
     assert path.read_bytes() == b"", "who does not read through pario"
-    read = run_command(["cat", path], env=under_pario(need_library()), text=False)
+    environment = under_pario(need_library()) | {"PARIO_SUBFILES": "yes"}
+    read = run_command(["cat", path], env=environment, text=False)
     assert read.stdout == expected_bytes()
     run(mpi, path, "read")
     run_command([sys.executable, "-m", "pario", "join", path], status=0)

@@ -1,4 +1,4 @@
-"""With pario's MPI-IO, programs see the bytes of files whose subfiles are not joined."""
+"""With the setting, programs see the bytes of files whose subfiles are not joined."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ WAYS = ["read", "pread", "mmap", "sendfile", "inherited", "fopen", "freopen"]
 
 
 @pytest.fixture(autouse=True)
-def use_mpiio(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PARIO_MPIIO", "yes")
+def show_subfiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARIO_SUBFILES", "yes")
 
 
 @pytest.fixture
@@ -88,15 +88,11 @@ def test_an_empty_file_without_subfiles_stays_empty(trace: Trace, work: Path) ->
     assert trace("stat", "-c", "%s", "empty").stdout == "0\n"
 
 
-def test_the_setting_switches_it_off(subfiled: Path, trace: Trace, build: Compile) -> None:
-    run = trace(build("joined.c"), subfiled, "read", env={"PARIO_SUBFILES": "no"})
-    assert (run.stdout, run.stderr) == ("", "stat 0\nend 0\n")
-
-
-def test_a_program_that_is_merely_traced_sees_an_empty_file(
-    subfiled: Path, trace: Trace, build: Compile
+def test_without_the_setting_the_file_is_empty(
+    subfiled: Path, trace: Trace, build: Compile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = trace(build("joined.c"), subfiled, "read", env={"PARIO_MPIIO": "no"})
+    monkeypatch.delenv("PARIO_SUBFILES")
+    run = trace(build("joined.c"), subfiled, "read", env={"PARIO_MPIIO": "yes"})
     assert (run.stdout, run.stderr) == ("", "stat 0\nend 0\n")
 
 

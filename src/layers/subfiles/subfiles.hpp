@@ -8,8 +8,7 @@
 
 namespace pario::subfiles {
 
-/// True in a process that uses pario's MPI-IO, unless PARIO_SUBFILES forbids it. Reads the settings
-/// at the first call.
+/// True if the setting asks for it. Reads the settings at the first call.
 bool is_active();
 /// The treatment of a function in column `subfiles` of treatments.def; null: none.
 void* treatment_of(symbols::Symbol symbol);
