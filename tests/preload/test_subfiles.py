@@ -10,6 +10,7 @@ import pytest
 
 from tests.preload.conftest import Compile, Trace
 from tests.support.commands import run_command
+from tests.support.subfiles import write_subfiles
 
 UNIT, FILES = 4096, 3
 DATA = "".join(f"{number:>7}\n" for number in range(10_123))
@@ -25,13 +26,7 @@ def show_subfiles(monkeypatch: pytest.MonkeyPatch) -> None:
 def subfiled(tmp_path: Path) -> Path:
     """A file as pario's MPI-IO writes it with three subfiles."""
     path = tmp_path / "data.txt"
-    path.touch(mode=0o640)
-    directory = tmp_path / "data.txt.subfiles"
-    directory.mkdir()
-    (directory / "map").write_text(f"pario subfiles 1\nfiles {FILES}\nunit {UNIT}\n")
-    units = [DATA[at : at + UNIT] for at in range(0, len(DATA), UNIT)]
-    for number in range(FILES):
-        (directory / str(number)).write_text("".join(units[number::FILES]))
+    write_subfiles(path, DATA.encode(), UNIT, FILES)
     return path
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pario.cli import main
+from tests.support.subfiles import write_subfiles
 
 UNIT, FILES = 8, 3
 DATA = bytes(range(100))
@@ -14,13 +15,7 @@ DATA = bytes(range(100))
 def subfiled(tmp_path: Path) -> Path:
     """A file as pario's MPI-IO writes it with three subfiles, mode 640."""
     path = tmp_path / "data.bin"
-    path.touch(mode=0o640)
-    directory = tmp_path / "data.bin.subfiles"
-    directory.mkdir()
-    (directory / "map").write_text(f"pario subfiles 1\nfiles {FILES}\nunit {UNIT}\n")
-    units = [DATA[at : at + UNIT] for at in range(0, len(DATA), UNIT)]
-    for number in range(FILES):
-        (directory / str(number)).write_bytes(b"".join(units[number::FILES]))
+    write_subfiles(path, DATA, UNIT, FILES)
     return path
 
 

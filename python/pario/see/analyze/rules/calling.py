@@ -108,7 +108,7 @@ def _find_gaps(facts: Facts, mask: Mask, most: Floats) -> Floats:
 
 def _find_followers(facts: Facts, events: Table, row: Ints) -> Mask:
     """Return, per event, True for calls that move no data and concern no stored file: closedir, or
-    those by which a shell redirects its output. They belong to the call before them."""
+    calls of a shell that redirect its output. They belong to the call before them."""
     stored = (row >= 0) & facts.stored[row]
     return np.asarray(
         ~stored & (events["layer"] != COMMUNICATION) & np.isin(events["kind"], _FOLLOWERS)
