@@ -141,7 +141,7 @@ std::optional<std::tuple<nb::bytes, std::uint64_t, std::uint64_t>> describe_bloc
 /// Opens objects, or misses them, at the same time. Within KeptObjects.
 void open_together(const std::vector<nb::bytes>& urls) {
   std::vector<std::string> names;
-  for (const nb::bytes& url : urls) names.emplace_back(url.c_str(), url.size());
+  for (const nb::bytes& url : urls) names.push_back(text_of(url));
   const Released released;  // the requests are made by Python
   file::open_together(names);
 }
