@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from pario import wording
 from pario.errors import ParioError
+from pario.interrupts import check
 from pario.wording import printable
 
 #: Receives the bytes done so far and the bytes of the whole work.
@@ -135,10 +136,16 @@ def progress(text: str) -> Iterator[None]:
 
 @contextmanager
 def show_progress(path: str) -> Iterator[Show]:
-    """Shows the progress of a command's body; its OSErrors become ParioErrors."""
+    """Shows the progress of a command's body, and raises a postponed interrupt there; OSErrors of
+    the body become ParioErrors."""
     line = RateLine(path)
+
+    def show(done: int, whole: int) -> None:
+        check()
+        line.show(done, whole)
+
     try:
-        yield line.show
+        yield show
     except BrokenPipeError:
         raise  # the reader of standard output has ended
     except OSError as error:

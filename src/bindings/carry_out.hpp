@@ -4,11 +4,10 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
-#include <exception>
 #include <utility>
 
 #include "bindings/bindings.hpp"
-#include "bindings/gil.hpp"
+#include "bindings/python_calls.hpp"
 #include "data/records/records.hpp"
 
 namespace pario::bindings {
@@ -16,24 +15,19 @@ namespace pario::bindings {
 /// Called with the bytes done and the total.
 using Show = nanobind::callable;
 
-/// Does `work` without the GIL; calls `show` (may be None) at intervals. An exception of `show` and
-/// Ctrl-C end the work and are raised. Raises OSError for an Error.
+/// Does `work` without the GIL; calls `show` (may be None) at intervals. An exception of a callback
+/// and Ctrl-C end the work and are raised. Raises OSError for an Error.
 template <class Work>
 auto carry_out(nanobind::handle show, Work work) {
-  std::exception_ptr raised;
   const records::Show shown = [&](std::uint64_t done, std::uint64_t whole) {
     if (raised) return false;
-    raised = catch_exception([&] {
-      if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
-      if (show) call(show, done, whole);
-    });
-    return !raised;
+    return with_python([&] {
+             if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+             if (show) call(show, done, whole);
+           })
+        .ok();
   };
-  auto result = [&] {
-    const Released released;
-    return work(shown);
-  }();
-  if (raised) std::rethrow_exception(raised);
+  auto result = without_gil([&] { return work(shown); });
   if (!result.ok()) raise_os_error(result.error());
   return std::move(*result);
 }

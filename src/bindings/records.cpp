@@ -133,15 +133,11 @@ records::ShuffleRequest shuffle_request(const Paths& inputs, const std::string& 
 records::Ranks ranks_of(const nb::object& ranks) {
   const auto gather = [&ranks](const std::string& mine) {
     base::Result<std::vector<std::string>> all{std::vector<std::string>{}};
-    catch_exception([&] {
-      try {
-        const nb::object function = ranks.attr("gather");
-        all = texts_of(nb::cast<Paths>(call(function, to_bytes(mine))));
-      } catch (const std::exception& error) {
-        all = base::Error{
-            .number = EIO, .operation = "exchange between ranks", .detail = error.what()};
-      }
+    const base::Status status = with_python([&] {
+      const nb::object function = ranks.attr("gather");
+      all = texts_of(nb::cast<Paths>(call(function, to_bytes(mine))));
     });
+    if (!status) all = status.error();
     return all;
   };
   return {nb::cast<unsigned>(ranks.attr("rank")), nb::cast<unsigned>(ranks.attr("size")), gather};

@@ -131,6 +131,36 @@ def test_an_interrupt_of_one_rank_ends_all_and_leaves_nothing(lines, tmp_path, r
     assert {path.name for path in tmp_path.iterdir()} == {"in.txt", "out", "pids"}
 
 
+# Rank 1 receives Ctrl-C before it joins one of the exchanges for which the other rank waits.
+INTERRUPTED_EXCHANGE = """
+import itertools, os, signal
+from pario import ranks
+signal.signal(signal.SIGINT, signal.default_int_handler)
+gather, count = ranks.Ranks.gather, itertools.count(1)
+def gather_interrupted(self, mine):
+    if self.rank == 1 and next(count) == int(os.environ["EXCHANGE"]):
+        os.kill(os.getpid(), signal.SIGINT)
+    return gather(self, mine)
+ranks.Ranks.gather = gather_interrupted
+"""
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("exchange", select_for_ci([1, 2, 3], 1))
+def test_an_interrupt_before_an_exchange_ends_all_and_leaves_nothing(lines, exchange):
+    words = ["records", "shuffle", lines, "-o", lines.with_name("out"), "--way", "buckets"]
+    done = run_command(
+        [*ranks_of(MPIS["mpich-5"], 2), "-c", INTERRUPTED_EXCHANGE + PARIO, *words],
+        env=os.environ | {"EXCHANGE": str(exchange)},
+    )
+    assert done.returncode != 0
+    assert done.stderr.count("pario records: interrupted") == 1, done.stderr
+    assert "rank 1" in done.stderr
+    again, _ = shuffle(ranks_of(MPIS["mpich-5"], 2), lines, "out", "--way", "buckets")
+    assert again.returncode == 0, again.stderr
+    assert {path.name for path in lines.parent.iterdir()} == {"in.txt", "out"}
+
+
 def test_ranks_of_a_foreign_mpi_are_noticed(lines):
     command = [
         sys.executable,

@@ -15,6 +15,7 @@ from pario import wording
 from pario.cli.records_look import say_skipped
 from pario.cli.records_ranks import find_first_text, require_shared
 from pario.errors import ParioError
+from pario.interrupts import check
 from pario.paths import is_url
 from pario.progress import Show, show_progress
 from pario.ranks import Ranks
@@ -113,10 +114,11 @@ def _index(arguments: argparse.Namespace, ranks: Ranks) -> int:
 
 @contextmanager
 def show_together(output: str, ranks: Ranks) -> Iterator[Show]:
-    """Shows the progress of the first rank as that of all."""
+    """Shows the progress of the first rank as that of all. Raises a postponed interrupt."""
     with show_progress(output) as line:
 
         def show(done: int, whole: int) -> None:
+            check()
             if ranks.is_first:
                 line(done * ranks.size, whole * ranks.size)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from pario import wording
 from pario.cli.one_process import refuse, run_once
 from pario.errors import ParioError
+from pario.interrupts import postpone_interrupt
 from pario.launchers import TORCHRUN, Launch, launch_of
 from pario.paths import is_url
 from pario.publishing import new_file
@@ -28,16 +29,19 @@ def ranks_here(environment: Mapping[str, str], command: str) -> Iterator[Ranks]:
     first rank makes indexes while the others wait.
 
     An error of the body is raised on the first rank; others end with status 2, so that the user
-    reads one line. The same holds if the processes cannot exchange messages.
+    reads one line. The same holds if the processes cannot exchange messages. An interrupt is raised
+    at the next :func:`check`, never between the messages of a collective call, for which the others
+    would wait.
     """
     launch = launch_of(environment)
     if launch.seat.size == 1:
         yield OneRank()
         return
     with (
+        postpone_interrupt(),
         _torch_ranks(launch, command)
         if launch.launcher == TORCHRUN
-        else _mpi_ranks(launch, command) as ranks
+        else _mpi_ranks(launch, command) as ranks,
     ):
         ranks.patience, ranks.error = math.inf, ParioError
         try:
