@@ -12,6 +12,7 @@ from tools import build_wheels
 from tools.check_wheel import GLIBC, find_defects, find_library_defects
 
 from tests.support.commands import run_command
+from tests.library import need_library
 
 ROOT = Path(__file__).parents[2]
 pytest.importorskip("elftools", reason="pyelftools is not installed")
@@ -61,6 +62,11 @@ def test_visible_symbols_of_the_runtime_and_libraries_of_the_host_are_defects(
         "needs libgcc_s.so.1, which is no part of glibc",
         "defines ZSTD_compress; expected: a hidden symbol",
     ]
+
+
+def test_the_interposed_functions_are_no_defects() -> None:
+    defects = find_library_defects(need_library().read_bytes())
+    assert [text for text in defects if text.startswith("defines ")] == []
 
 
 def test_a_wheel_needs_its_libraries_and_a_small_size(tmp_path: Path) -> None:
