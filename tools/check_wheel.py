@@ -20,7 +20,9 @@ MEGABYTES = 6
 _OF_GLIBC = re.compile(r"(libc|libm|libdl|librt|libpthread|ld-linux-[a-z0-9-]+)\.so\.[0-9]+")
 #: C++, its runtime, and zstd: the library's own copies, which no program may see. The interposed
 #: functions of ADIOS2 are C++ (src/libpario.map).
-_PRIVATE = re.compile(r"_Z(?!N6adios24core)|__cxa_|__gxx_|_Unwind_|__unw_|ZSTD_|ZDICT_|HUF_|FSE_|XXH")
+_PRIVATE = re.compile(
+    r"_Z(?!N6adios24core)|__cxa_|__gxx_|_Unwind_|__unw_|ZSTD_|ZDICT_|HUF_|FSE_|XXH"
+)
 _OF_PYTHON = re.compile(r"_?Py")
 
 

@@ -11,8 +11,8 @@ import pytest
 from tools import build_wheels
 from tools.check_wheel import GLIBC, find_defects, find_library_defects
 
-from tests.support.commands import run_command
 from tests.library import need_library
+from tests.support.commands import run_command
 
 ROOT = Path(__file__).parents[2]
 pytest.importorskip("elftools", reason="pyelftools is not installed")
