@@ -13,7 +13,7 @@ those of ``pario.see.tables.model.RECORD``:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -130,14 +130,20 @@ def set_layout(
 
 
 def add_record(
-    job: Job, process: int | Iterable[int], path: str, layer: str = "posix", **counters: Any
+    job: Job,
+    process: int | Iterable[int],
+    path: str | Sequence[str],
+    layer: str = "posix",
+    **counters: Any,
 ) -> None:
-    """Adds one row per process. ``read_sizes``/``write_sizes`` may be a mapping {bytes: calls}.
+    """Adds one row per process, for each file. ``read_sizes``/``write_sizes`` may be a mapping
+    {bytes: calls}; of several files, counters may be arrays by file and process.
     ``process=-1``: the sum over the ranks of a shared file."""
     processes = np.atleast_1d(np.asarray(process if isinstance(process, int) else list(process)))
-    rows = new_records(len(processes))
-    rows["process"] = processes
-    rows["file"] = file_row(job, path)
+    files = [file_row(job, one) for one in ([path] if isinstance(path, str) else path)]
+    rows = new_records(len(files) * len(processes))
+    rows["process"] = np.tile(processes, len(files))
+    rows["file"] = np.repeat(files, len(processes))
     rows["layer"] = LAYERS.index(layer)
     for name, value in counters.items():
         rows[name] = _histogram(value) if isinstance(value, Mapping) else value
@@ -154,7 +160,7 @@ def _histogram(calls_by_size: Mapping[int, int]) -> np.ndarray:
 def add_events(
     job: Job,
     process: int | Iterable[int],
-    path: str,
+    path: str | Sequence[str],
     kind: str = "write",
     *,
     start: Any = 0.0,
@@ -166,8 +172,8 @@ def add_events(
     **fields: Any,
 ) -> None:
     """Adds events on a file; kind ``communicate`` is an MPI call, whose ``path`` is ignored and
-    whose ``file=0`` is MPI_COMM_WORLD. Arrays broadcast against each other and ``process``. Events
-    stay sorted by start.
+    whose ``file=0`` is MPI_COMM_WORLD. Arrays broadcast against each other and ``process``; several
+    paths are one for each event. Events stay sorted by start.
     """
     communicate = kind == "communicate"
     processes = np.asarray(process if isinstance(process, int) else list(process))
@@ -179,7 +185,8 @@ def add_events(
         rows[name] = np.ravel(values)
     rows["kind"] = EVENT_KINDS.index(kind)
     rows["layer"] = 255 if communicate else LAYERS.index(layer)
-    rows["file"] = 0 if communicate else file_row(job, path)
+    paths = [path] if isinstance(path, str) else path
+    rows["file"] = 0 if communicate else [file_row(job, one) for one in paths]
     rows["function"] = _function_number(job, function or ("MPI_Barrier" if communicate else kind))
     rows["count"] = 1
     rows["end"] = rows["start"] + rows["duration"]

@@ -109,12 +109,11 @@ def test_an_hdf5_file_opened_again_costs_the_transfers_and_the_work_of_its_libra
 def test_small_files_cost_also_the_work_of_the_program_for_them(program: str, work: float) -> None:
     made = make_run(program)
     took, files = 50e-6, 1000
-    for number in range(files):
-        path, begin = f"/scratch/d/{number}", number * 240e-6
-        seconds = {"open_time": took, "close_time": took}
-        add_record(made, 0, path, opens=1, closes=1, reads=1, bytes_read=2000, **seconds)
-        add_events(made, 0, path, "open", start=begin, duration=took)
-        add_events(made, 0, path, "close", start=begin + 120e-6, duration=took)
+    paths, begin = [f"/scratch/d/{number}" for number in range(files)], np.arange(files) * 240e-6
+    seconds = {"open_time": took, "close_time": took}
+    add_record(made, 0, paths, opens=1, closes=1, reads=1, bytes_read=2000, **seconds)
+    add_events(made, 0, paths, "open", start=begin, duration=took)
+    add_events(made, 0, paths, "close", start=begin + 120e-6, duration=took)
     gain = files * (2 * took + 2 * work)
     assert finding(made, "many-small-files").seconds == pytest.approx(gain, rel=0.05)
 

@@ -24,9 +24,9 @@ def test_the_directory_of_software_is_cached() -> None:
 @pytest.mark.parametrize("kind", ["DataLoader", "Keras"])
 def test_files_of_a_data_loader_are_read_ahead(kind: str) -> None:
     made = job()
-    for number in range(1000):
-        times = {"open_time": 0.03, "read_time": 1e-5}
-        add_record(made, 0, f"/scratch/d/{number}", opens=1, reads=1, bytes_read=99, **times)
+    paths = [f"/scratch/d/{number}" for number in range(1000)]
+    counts = {"opens": 1, "reads": 1, "bytes_read": 99}
+    add_record(made, 0, paths, **counts, open_time=0.03, read_time=1e-5)
     made.loaders = [LoaderUse(0, kind, "Images", 2, 32, processors=8, batches=100)]
     settings = analyze(made).findings[0].settings
     assert [one.key for one in settings] == (["loader_ahead"] if kind == "DataLoader" else [])

@@ -23,9 +23,9 @@ def test_processes_without_mpi_do_not_queue() -> None:
 def test_a_program_that_only_reads_creates_nothing() -> None:
     for reading in (True, False):
         made = job()
-        for number in range(400):
-            moved = {"reads": 1, "bytes_read": 9} if reading else {"writes": 1, "bytes_written": 9}
-            add_record(made, 0, f"/scratch/d/{number}", opens=1, open_time=0.01, **moved)
+        moved = {"reads": 1, "bytes_read": 9} if reading else {"writes": 1, "bytes_written": 9}
+        paths = [f"/scratch/d/{number}" for number in range(400)]
+        add_record(made, 0, paths, opens=1, open_time=0.01, **moved)
         (finding,) = analyze(made).findings
         assert ("reat" in finding.cause) != reading
 
@@ -33,9 +33,8 @@ def test_a_program_that_only_reads_creates_nothing() -> None:
 def test_a_training_run_with_small_files_is_told_to_pack_records() -> None:
     made = job()
     made.programs = ["/usr/bin/python3.11"]
-    for number in range(400):
-        moved = {"reads": 1, "bytes_read": 9}
-        add_record(made, 0, f"/data/c{number}/x.jpg", opens=1, open_time=0.01, **moved)
+    paths = [f"/data/c{number}/x.jpg" for number in range(400)]
+    add_record(made, 0, paths, opens=1, open_time=0.01, reads=1, bytes_read=9)
     (finding,) = analyze(made).findings
     assert finding.title.startswith("400 small files in 400 directories below /data")
     assert finding.fixes[1].text == "pario records pack /data -o /data.prec"
@@ -94,9 +93,9 @@ def test_stdio_calls_of_installed_programs_are_no_finding(program: str, found: b
 
 def test_files_of_installed_software_are_no_storm() -> None:
     made = job()
-    for number in range(400):
-        path = f"/home/u/venv/lib/python3.11/site-packages/p{number}/x.pyc"
-        add_record(made, 0, path, opens=1, open_time=0.01, reads=1, bytes_read=9, stats=3)
+    packages = "/home/u/venv/lib/python3.11/site-packages"
+    paths = [f"{packages}/p{number}/x.pyc" for number in range(400)]
+    add_record(made, 0, paths, opens=1, open_time=0.01, reads=1, bytes_read=9, stats=3)
     assert not found(made)
 
 
