@@ -9,16 +9,19 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
+from pario.see.analyze import analyze
 from pario.see.analyze.call_sites import describe
 from pario.see.analyze.libraries import user_depth
 from pario.see.analyze.model import CallSite, StackRow
 from pario.see.report import html, terminal
 from pario.see.report.html.charts.flame import flame_graph
 from pario.see.symbols import elf, programs
-from pario.see.tables.model import Frame
+from pario.see.tables.model import EVENT_KINDS, SITE, Frame
+from tests.python.jobs import add_record, make_job
 from tests.python.support import analyses
 
 USER = Frame("/home/u/solver", 0x10, function="main", file="/home/u/solver.c", line=118)
@@ -87,6 +90,21 @@ def test_places_are_described_as_far_as_they_are_known() -> None:
     assert describe(Frame("/a/solver", 31)) == "0x1f in solver"
     assert describe(Frame(file="/a/b.py", line=2, function="<module>")) == "b.py:2"
     assert describe(Frame(file="/a/b.py", function="Popen.__init__")) == "Popen.__init__ in b.py"
+
+
+def test_lines_are_in_the_order_of_the_calls_where_calls_cost_by_their_number() -> None:
+    made = make_job(1, wall=10.0)
+    made.has.add("sites")
+    add_record(made, 0, "/scratch/out", writes=20_002, bytes_written=80_000_000, write_time=4.0)
+    made.stacks = [(replace(USER, line=line),) for line in (8, 9)]
+    made.function_names = ["write"]
+    made.sites = np.zeros(2, SITE)
+    made.sites["stack"] = 0, 1
+    made.sites["kind"] = EVENT_KINDS.index("write")
+    made.sites["calls"] = 20_000, 2
+    made.sites["seconds"] = 1.5, 2.5
+    (finding,) = (one for one in analyze(made).findings if one.rule == "small-writes")
+    assert [site.line for site in finding.sites] == [8, 9]
 
 
 def test_lines_of_addr2line_with_inlined_calls_are_parsed() -> None:

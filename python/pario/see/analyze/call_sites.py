@@ -38,14 +38,14 @@ class CallSites:
         sites = self._sites
         return find_rows(self._facts.records, sites["process"], sites["file"], sites["layer"])
 
-    def of_claims(self, claims: Iterable[Claim]) -> tuple[CallSite, ...]:
-        """Return the places that make the calls of claims, most seconds first."""
+    def of_claims(self, claims: Iterable[Claim], *, by_calls: bool = False) -> tuple[CallSite, ...]:
+        """Return the places that make the calls of claims, most seconds (or calls) first."""
         if not len(self._sites):
             return ()
         mask = np.zeros(len(self._sites), bool)
         for claim in claims:
             mask |= self._of_claim(claim)
-        return self._places(mask)
+        return self._places(mask, by_calls=by_calls)
 
     def of_functions(self, names: Iterable[str], processes: Iterable[int]) -> tuple[CallSite, ...]:
         """Return the places in processes that call functions, most seconds first."""
@@ -80,8 +80,8 @@ class CallSites:
         folded = (sites["file"] < 0) & np.isin(sites["process"], processes)
         return np.asarray((known | folded) & ~communicates & (_KIND[sites["kind"]] == claim.kind))
 
-    def _places(self, mask: Mask) -> tuple[CallSite, ...]:
-        """Sum the sites of a mask by place."""
+    def _places(self, mask: Mask, *, by_calls: bool = False) -> tuple[CallSite, ...]:
+        """Sum the sites of a mask by place, and sort them by seconds or calls."""
         sites = _sums(self._sites[mask], "stack")
         total = max(int(sites["calls"].sum()), 1)
         groups: dict[tuple[str, str, int], list[int]] = defaultdict(list)
@@ -105,7 +105,8 @@ class CallSites:
                     callers=self._callers(worst),
                 )
             )
-        return tuple(sorted(found, key=lambda site: -site.seconds)[:MOST_SITES])
+        found.sort(key=lambda site: -(site.calls if by_calls else site.seconds))
+        return tuple(found[:MOST_SITES])
 
     def _place(self, stack: int) -> tuple[str, str, int]:
         """Return the text, file and line of the call site of a stack; empty if it has none."""

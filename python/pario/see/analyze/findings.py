@@ -96,7 +96,7 @@ def _finding(
         sites=(
             sites.of_functions(candidate.functions, candidate.processes)
             if candidate.functions
-            else sites.of_claims(candidate.claims)
+            else sites.of_claims(candidate.claims, by_calls=rule.by_calls)
         ),
         why_not="" if settings else reason_against(rule.repairs, candidate) or rule.why_not,
     )

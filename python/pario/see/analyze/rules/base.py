@@ -64,6 +64,7 @@ class Rule:
     why_not: str = ""  # why no (other) setting repairs it, if only a change of the program does
     # run only if no other rule has findings: their repair would invalidate its estimate
     alone: bool = False
+    by_calls: bool = False  # its seconds come from the number of calls: so does the order of lines
 
 
 def code(text: str) -> Fix:

@@ -437,6 +437,7 @@ MISSING = Rule(
     advice="A file view and collective calls.",
     control="One collective call per step through a view.",
     find=_missing_collectives,
+    by_calls=True,
     repairs=(repairs.MPIIO_WRITE_BEHIND,),
 )
 EXCHANGE = Rule(

@@ -422,6 +422,7 @@ CALLS = Rule(
     advice="One hyperslab for many elements.",
     control="One call for the whole dataset.",
     find=partial(_small_calls, layers=("hdf5",)),
+    by_calls=True,
     why_not="the time is spent inside HDF5, above all files",
 )
 VARIABLE_CALLS = Rule(
@@ -435,5 +436,6 @@ VARIABLE_CALLS = Rule(
     ),
     control="One call for the whole variable.",
     find=partial(_small_calls, layers=("netcdf", "pnetcdf", "adios2")),
+    by_calls=True,
     why_not="the time is spent inside the library, above all files",
 )

@@ -269,6 +269,7 @@ def _tiny_calls(collective: bool) -> Rule:
         advice="Collect the values of many steps and move them with one call.",
         control="The same bytes in a few calls.",
         find=find,
+        by_calls=True,
         repairs=(repairs.MPIIO_WRITE_BEHIND,),
     )
 
@@ -385,6 +386,7 @@ SHARED_POINTER = Rule(
     advice="Offsets from MPI_Exscan, and collective calls with explicit offsets.",
     control="The same bytes in one ordered call.",
     find=_shared_pointers,
+    by_calls=True,
     repairs=(repairs.OWN_MPIIO,),
 )
 TINY_COLLECTIVE, TINY_INDEPENDENT = _tiny_calls(True), _tiny_calls(False)

@@ -150,6 +150,7 @@ def _small(writing: bool) -> Rule:
         ),
         control="The same bytes in calls of 64 KiB or more.",
         find=find,
+        by_calls=True,
         repairs=(repairs.WRITES_BEHIND if writing else repairs.READS_AHEAD,),
     )
 
@@ -258,6 +259,7 @@ SMALL_COPIES = Rule(
     advice="One call for the whole range.",
     control="The same copy in blocks of 1 MiB.",
     find=_small_copies,
+    by_calls=True,
     why_not="the bytes never pass through the program, so that no buffer can join them",
 )
 RULES = (
@@ -276,6 +278,7 @@ RULES = (
         advice="One fwrite or fread per array.",
         control="One fwrite of the whole array.",
         find=_per_value_stdio,
+        by_calls=True,
         why_not="the cost is in calls inside the program, which the system hardly sees",
     ),
     _small(True),
