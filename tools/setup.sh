@@ -54,6 +54,8 @@ system /usr/lib/x86_64-linux-gnu/hdf5/mpich/libhdf5.so libhdf5-mpich-dev suites-
 all /usr/lib/x86_64-linux-gnu/hdf5/openmpi/libhdf5.so libhdf5-openmpi-dev suites-of-others
 system /usr/lib/x86_64-linux-gnu/libpnetcdf.so libpnetcdf-dev tests-of-PnetCDF
 system /usr/include/netcdf.h libnetcdf-dev tests-of-netCDF
+all /usr/include/netcdf.mod libnetcdff-dev tests-of-netCDF
+all /usr/lib/x86_64-linux-gnu/netcdf/mpi/include/netcdf_par.h libnetcdf-mpi-dev tests-of-netCDF
 system /usr/include/hdf5/serial/hdf5.h libhdf5-dev checkpoints-from-C-and-Fortran
 system pkg-config pkgconf checkpoints-from-C-and-Fortran
 all stress-ng stress-ng make-flaky

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.system
 ROWS, COLUMNS, DOUBLE = 40, 30, 8
 CHUNKS_OF_ROW, CHUNKS = 6, 24
 EACH, STEPS, RANKS = 100, 3, 2
+MPIEXEC = ["mpiexec.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", str(RANKS)]
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +87,36 @@ def test_the_private_library_of_netcdf4_python_is_traced(trace: Trace, work: Pat
     assert (elements["reads"], elements["bytes_read"]) == (1, 40)
 
 
+def test_calls_of_fortran_programs_are_counted(trace: Trace, build: Compile, work: Path) -> None:
+    if not Path("/usr/include/netcdf.mod").exists():
+        pytest.skip("needs /usr/include/netcdf.mod")
+    run = trace(build("netcdf.f90", "-I/usr/include", "-Wl,--no-as-needed", "-lnetcdff"))
+    assert (run.status, run.stdout) == (0, "40.0\n")
+    rows = run.counts(f"{work}/data.nc:/rows", "netcdf")
+    assert (rows["writes"], rows["bytes_written"]) == (ROWS, ROWS * COLUMNS * DOUBLE)
+    assert (rows["reads"], rows["bytes_read"]) == (1, COLUMNS * DOUBLE)
+    values = run.counts(f"{work}/data.nc:/values", "netcdf")
+    assert (values["writes"], values["bytes_written"]) == (ROWS * COLUMNS, ROWS * COLUMNS * DOUBLE)
+
+
+def test_calls_of_parallel_netcdf_are_counted(trace: Trace, work: Path) -> None:
+    folder = "/usr/lib/x86_64-linux-gnu/netcdf/mpi"
+    if shutil.which("mpicc.openmpi") is None or not Path(folder, "include").exists():
+        pytest.skip(f"needs mpicc.openmpi and {folder}/include")
+    program = work / "netcdf_par"
+    paths = [f"-I{folder}/include", f"-L{folder}", f"-Wl,-rpath,{folder}"]
+    source = VICTIMS / "netcdf_par.c"
+    run_command(["mpicc.openmpi", "-O1", source, "-o", program, *paths, "-lnetcdf"], status=0)
+    run = trace(*MPIEXEC, program, "data.nc")
+    assert (run.status, run.stdout) == (0, "0\n0\n")
+    for name, calls in (("rows", ROWS * RANKS), ("whole", RANKS)):
+        counts = run.counts(f"{work}/data.nc:/{name}", "netcdf")
+        moved = RANKS * ROWS * COLUMNS * DOUBLE
+        assert (counts["writes"], counts["bytes_written"]) == (calls, moved)
+    file = run.counts(work / "data.nc", "netcdf")
+    assert (file["opens"], file["closes"]) == (RANKS, RANKS)
+
+
 @pytest.fixture(scope="module")
 def parallel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program with PnetCDF, for Debian's Open MPI, with which Debian builds it."""
@@ -98,8 +129,7 @@ def parallel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_transfers_of_pnetcdf_are_counted_by_kind(trace: Trace, parallel: Path, work: Path) -> None:
-    mpiexec = ["mpiexec.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", str(RANKS)]
-    run = trace(*mpiexec, parallel, "data.nc")
+    run = trace(*MPIEXEC, parallel, "data.nc")
     assert (run.status, run.stdout) == (0, "0\n0\n")
     steps = run.counts(f"{work}/data.nc:steps", "pnetcdf")
     assert (steps["writes"], steps["collective_writes"]) == (STEPS * RANKS, STEPS * RANKS)
