@@ -97,17 +97,8 @@ bool is_active() {
   return now == State::active;
 }
 
-void* treatment_of(Symbol symbol) {
-  switch (symbol) {
-#define PARIO_CALL(name, handles, buffering, subfiles, striping, staging, caching, ...) \
-  case Symbol::name:                                                                    \
-    return chain::function_of<buffering<Symbol::name, __VA_ARGS__>>();
-#include "layers/chain/treatments.def"
-#undef PARIO_CALL
-    default:
-      return nullptr;
-  }
-}
+#define PARIO_THIS_LAYER buffering
+#include "layers/chain/treatment_of.def"
 
 Setting find_setting(std::string_view path) {
   Setting setting;

@@ -378,16 +378,7 @@ int read_status(const char* path, struct stat& status) {
 
 void read_ahead(std::string_view names) { ahead::add(names); }
 
-void* treatment_of(Symbol symbol) {
-  switch (symbol) {
-#define PARIO_CALL(name, handles, buffering, subfiles, striping, staging, caching, ...) \
-  case Symbol::name:                                                                    \
-    return chain::function_of<caching<Symbol::name, __VA_ARGS__>>();
-#include "layers/chain/treatments.def"
-#undef PARIO_CALL
-    default:
-      return nullptr;
-  }
-}
+#define PARIO_THIS_LAYER caching
+#include "layers/chain/treatment_of.def"
 
 }  // namespace pario::caching

@@ -355,16 +355,7 @@ struct Fork<symbol, pid_t()> {
 
 }  // namespace
 
-void* treatment_of(Symbol symbol) {
-  switch (symbol) {
-#define PARIO_CALL(name, handles, buffering, subfiles, striping, staging, caching, ...) \
-  case Symbol::name:                                                                    \
-    return chain::function_of<handles<Symbol::name, __VA_ARGS__>>();
-#include "layers/chain/treatments.def"
-#undef PARIO_CALL
-    default:
-      return nullptr;
-  }
-}
+#define PARIO_THIS_LAYER handles
+#include "layers/chain/treatment_of.def"
 
 }  // namespace pario::handles

@@ -376,16 +376,7 @@ struct Rename<symbol, int(int, const char*, int, const char*, Flags...)> {
 
 bool is_active() { return !stages().empty(); }
 
-void* treatment_of(Symbol symbol) {
-  switch (symbol) {
-#define PARIO_CALL(name, handles, buffering, subfiles, striping, staging, caching, ...) \
-  case Symbol::name:                                                                    \
-    return chain::function_of<staging<Symbol::name, __VA_ARGS__>>();
-#include "layers/chain/treatments.def"
-#undef PARIO_CALL
-    default:
-      return nullptr;
-  }
-}
+#define PARIO_THIS_LAYER staging
+#include "layers/chain/treatment_of.def"
 
 }  // namespace pario::staging

@@ -384,16 +384,7 @@ struct Directory<symbol, int(int, const char*, mode_t)> {
 
 bool is_active() { return !specifications().empty(); }
 
-void* treatment_of(Symbol symbol) {
-  switch (symbol) {
-#define PARIO_CALL(name, handles, buffering, subfiles, striping, staging, caching, ...) \
-  case Symbol::name:                                                                    \
-    return chain::function_of<striping<Symbol::name, __VA_ARGS__>>();
-#include "layers/chain/treatments.def"
-#undef PARIO_CALL
-    default:
-      return nullptr;
-  }
-}
+#define PARIO_THIS_LAYER striping
+#include "layers/chain/treatment_of.def"
 
 }  // namespace pario::striping

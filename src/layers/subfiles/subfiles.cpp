@@ -272,16 +272,7 @@ bool is_active() {
   return active;
 }
 
-void* treatment_of(Symbol symbol) {
-  switch (symbol) {
-#define PARIO_CALL(name, handles, buffering, subfiles, striping, staging, caching, ...) \
-  case Symbol::name:                                                                    \
-    return chain::function_of<subfiles<Symbol::name, __VA_ARGS__>>();
-#include "layers/chain/treatments.def"
-#undef PARIO_CALL
-    default:
-      return nullptr;
-  }
-}
+#define PARIO_THIS_LAYER subfiles
+#include "layers/chain/treatment_of.def"
 
 }  // namespace pario::subfiles
