@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/base.hpp"
 
@@ -62,6 +63,11 @@ void add_storage(nanobind::module_& module);
 
 /// Converts paths and names, which may have any bytes.
 inline std::string text_of(const nanobind::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
+inline std::vector<std::string> texts_of(const std::vector<nanobind::bytes>& all) {
+  std::vector<std::string> texts;
+  for (const nanobind::bytes& bytes : all) texts.push_back(text_of(bytes));
+  return texts;
+}
 inline nanobind::bytes to_bytes(std::string_view text) {
   return nanobind::bytes(text.data(), text.size());
 }

@@ -140,8 +140,7 @@ std::optional<std::tuple<nb::bytes, std::uint64_t, std::uint64_t>> describe_bloc
 
 /// Opens objects, or misses them, at the same time. Within KeptObjects.
 void open_together(const std::vector<nb::bytes>& urls) {
-  std::vector<std::string> names;
-  for (const nb::bytes& url : urls) names.push_back(text_of(url));
+  const std::vector<std::string> names = texts_of(urls);
   const Released released;  // the requests are made by Python
   file::open_together(names);
 }

@@ -31,12 +31,6 @@ using records::Dataset;
 using Numbers = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Paths = std::vector<nb::bytes>;
 
-std::vector<std::string> texts_of(const Paths& paths) {
-  std::vector<std::string> out;
-  for (const nb::bytes& path : paths) out.push_back(text_of(path));
-  return out;
-}
-
 records::Kind kind_named(const std::string& name) {
   const records::Format* format = records::format_named(name);
   if (format == nullptr) throw nb::value_error(("no format of records: " + name).c_str());

@@ -32,10 +32,7 @@ std::vector<std::string> verbs() {
 
 void make(Player* player, const std::vector<nb::bytes>& paths, std::size_t slots,
           std::size_t largest) {
-  std::vector<std::string> names;
-  names.reserve(paths.size());
-  for (const nb::bytes& path : paths) names.push_back(text_of(path));
-  new (player) Player(std::move(names), slots, largest);
+  new (player) Player(texts_of(paths), slots, largest);
 }
 
 /// Sets functions of MPI by their addresses; 0: not used.
