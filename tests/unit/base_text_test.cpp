@@ -4,7 +4,6 @@
 #include <string>
 
 #include "core/base/base.hpp"
-#include "core/base/errors.hpp"
 
 namespace pario::base {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "core/base/bytesize.hpp"
 #include "core/base/clock.hpp"
+#include "core/base/errors.hpp"
 #include "core/base/extent.hpp"
 #include "core/base/file_bits.hpp"
 #include "core/base/futex.hpp"

@@ -2,8 +2,6 @@
 
 #include <cerrno>
 
-#include "core/base/result.hpp"
-
 namespace pario::base {
 
 const char* errno_name(int number) {

@@ -25,9 +25,6 @@ struct Error {
   std::string text() const;
 };
 
-/// The name of an errno, "ENOSPC"; never null.
-const char* errno_name(int number);
-
 // Callers check ok() before value() and error(), as with std::expected.
 
 /// Success, or an Error.

@@ -1,7 +1,6 @@
 // The life cycle of a process log: start, fork, the moving anchor, finish.
 #include <memory>
 
-#include "core/base/errors.hpp"
 #include "core/trace/schema.hpp"
 #include "core/trace/state.hpp"
 
