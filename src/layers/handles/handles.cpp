@@ -23,6 +23,14 @@ Result next(Args... args) {
   return chain::next<chain::LayerId::handles, symbol, Result>(args...);
 }
 
+/// Before a call on a descriptor: writes the pending bytes of its file, and returns
+/// visible_number().
+int prepare(int descriptor) {
+  const int number = visible_number(descriptor);
+  write_pending(number);
+  return number;
+}
+
 /// True for calls on a path that remove it from its file or change the permissions of the file.
 constexpr bool expires_name(Symbol symbol) {
   switch (symbol) {

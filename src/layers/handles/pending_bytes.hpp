@@ -4,7 +4,6 @@
 
 #include <cstdio>
 
-#include "layers/handles/kept_handles.hpp"
 #include "layers/handles/table.hpp"
 
 namespace pario::handles {
@@ -19,13 +18,10 @@ inline void write_pending(int directory, const char* path) {
   if (pending_entries.load(std::memory_order_acquire) != 0) [[unlikely]]
     write_pending_of(directory, path);
 }
-/// Before a call on a descriptor: writes the pending bytes of its file, and returns
-/// visible_number().
-inline int prepare(int descriptor) {
-  const int number = visible_number(descriptor);
+/// Writes the pending bytes of the file of a descriptor before a call on it.
+inline void write_pending(int descriptor) {
   if (pending_entries.load(std::memory_order_acquire) != 0) [[unlikely]]
-    write_pending_of(number);
-  return number;
+    write_pending_of(descriptor);
 }
 /// Writes the pending bytes of an entry that the caller has claimed.
 void write_pending(Entry& entry);
