@@ -42,16 +42,16 @@ void forget(const Invocation& call, Word handle) {
   if (call.function.role == Role::free_win) forget_window(handle);
 }
 
-/// Returns the communicator of a call that has succeeded; null: none. (Before the call, its handle
-/// may be invalid, and a query would be fatal.)
-Communicator* communicator_of(const Invocation& call) {
+/// Returns the communicator of a call, by `find` from its handle, or from its window; null: none.
+template <class Find>
+auto find_own(const Invocation& call, Find find) -> decltype(find(Word())) {
   if (call.function.comm < 0) return nullptr;
   switch (call.function.role) {
     case Role::local:
     case Role::all:
     case Role::begin:
     case Role::make_win:
-      return &communicator(call.mpi, call.mpi.handle(call[call.function.comm]));
+      return find(call.mpi.handle(call[call.function.comm]));
     case Role::local_win:
     case Role::all_win:
       // The entry of the window owns it.
@@ -61,22 +61,17 @@ Communicator* communicator_of(const Invocation& call) {
   }
 }
 
+/// Returns the communicator of a call that has succeeded; null: none. (Before the call, its handle
+/// may be invalid, and a query would be fatal.)
+Communicator* communicator_of(const Invocation& call) {
+  return find_own(call, [&](Word handle) { return &communicator(call.mpi, handle); });
+}
+
 /// Returns the known communicator of a call that is about to be made; null: none. Its handle may be
 /// invalid.
 const Communicator* known_before(const Invocation& call) {
-  if (call.function.comm < 0) return nullptr;
-  switch (call.function.role) {
-    case Role::local:
-    case Role::all:
-    case Role::begin:
-    case Role::make_win:
-      return find_communicator(call.mpi.handle(call[call.function.comm]));
-    case Role::local_win:
-    case Role::all_win:
-      return window(call.mpi.handle(call[call.function.comm])).get();
-    default:
-      return find_ending(call).get();
-  }
+  const Communicator* own = find_own(call, find_communicator);
+  return own != nullptr ? own : find_ending(call).get();
 }
 
 std::uint64_t join_peer_and_tag(const Communicator& comm, int peer, int tag) {
