@@ -18,6 +18,18 @@ using plan::Direction;
 
 std::uint64_t hash_of(std::uint64_t value) { return base::xxh64(&value, sizeof value); }
 
+/// Calls `change` with a size that all ranks give. Collective.
+base::Status change_size(OpenedFile& opened, const char* name,
+                         base::Status (file::File::*change)(std::uint64_t), std::uint64_t size) {
+  base::Status earlier;
+  const Call call = opened.context.describe_call(name, hash_of(size));
+  if (base::Status met = opened.meet_and_flush(call, earlier); !met) return met;
+  base::Status changed;
+  if (opened.context.is_first()) changed = (opened.context.file().*change)(size);
+  opened.context.note_change();
+  return opened.agree_on_change(std::move(earlier), changed, call);
+}
+
 }  // namespace
 
 base::Status OpenedFile::meet(const Call& call) {
@@ -122,23 +134,11 @@ Count SharedFile::size() {
 }
 
 base::Status SharedFile::resize(std::uint64_t size) {
-  base::Status earlier;
-  const Call call = state_->context.describe_call("MPI_File_set_size", hash_of(size));
-  if (base::Status met = state_->meet_and_flush(call, earlier); !met) return met;
-  base::Status changed;
-  if (state_->context.is_first()) changed = state_->context.file().resize(size);
-  state_->context.note_change();
-  return state_->agree_on_change(std::move(earlier), changed, call);
+  return change_size(*state_, "MPI_File_set_size", &file::File::resize, size);
 }
 
 base::Status SharedFile::preallocate(std::uint64_t size) {
-  base::Status earlier;
-  const Call call = state_->context.describe_call("MPI_File_preallocate", hash_of(size));
-  if (base::Status met = state_->meet_and_flush(call, earlier); !met) return met;
-  base::Status changed;
-  if (state_->context.is_first()) changed = state_->context.file().preallocate(size);
-  state_->context.note_change();
-  return state_->agree_on_change(std::move(earlier), changed, call);
+  return change_size(*state_, "MPI_File_preallocate", &file::File::preallocate, size);
 }
 
 /// Syncs the file once per node, because its ranks share the page cache; then every rank drops
