@@ -25,6 +25,15 @@ _RANK_SUMMARY = ("slowest_rank_time", "fastest_rank_time", "variance_time", "var
 _RANK_NUMBERS = ("slowest_rank", "fastest_rank", "slowest_rank_bytes", "fastest_rank_bytes")
 
 
+def make_lookup(of_number: dict[int, int]) -> NDArray[np.int32]:
+    """Return a table from a mapping with small keys; the last element, -1, is for others."""
+    valid = {number: value for number, value in of_number.items() if 0 <= number < 1 << 24}
+    table = np.full(max(valid, default=-1) + 2, -1, np.int32)
+    for number, value in valid.items():
+        table[number] = value
+    return table
+
+
 def new_records(count: int) -> NDArray[Any]:
     """Return ``count`` rows of RECORD: no calls, moments that never happened, one rank each."""
     rows = np.zeros(count, RECORD)

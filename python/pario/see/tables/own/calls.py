@@ -14,7 +14,7 @@ from pario.see.tables.model import EVENT, EVENT_KINDS, FUNCTION, LAYERS, Communi
 from pario.see.tables.own.blocks import EVENT_SIZE, Block
 from pario.see.tables.own.schema import UNKNOWN
 from pario.see.tables.own.view import View
-from pario.see.tables.rows import Names, sort_events
+from pario.see.tables.rows import Names, make_lookup, sort_events
 
 _COMMUNICATION = 255  # layer of events of communication
 _COUNTERS = 5  # calls, ticks, bytes, longest ticks, failed calls
@@ -72,7 +72,7 @@ def add_communicators(job: Job, views: Sequence[View]) -> list[NDArray[np.int32]
                 numbers[key] = len(job.communicators)
                 job.communicators.append(communicator)
             of_number[number] = numbers[key]
-        tables.append(_dense(of_number))
+        tables.append(make_lookup(of_number))
     return tables
 
 
@@ -101,15 +101,6 @@ def _ranks(text: str, size: int) -> tuple[int, ...]:
             raise ValueError(f"ranks {text!r}; expected {size}")
         ranks += found
     return tuple(ranks)
-
-
-def _dense(of_number: dict[int, int]) -> NDArray[np.int32]:
-    """Return a table from a mapping with small keys; the last element, -1, is for others."""
-    valid = {number: value for number, value in of_number.items() if 0 <= number < 1 << 24}
-    table = np.full(max(valid, default=-1) + 2, -1, np.int32)
-    for number, value in valid.items():
-        table[number] = value
-    return table
 
 
 @dataclass(frozen=True)

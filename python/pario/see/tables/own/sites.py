@@ -15,7 +15,7 @@ from pario.see.tables.model import EVENT_KINDS, LAYERS, SITE, Frame, Job
 from pario.see.tables.own.blocks import Block
 from pario.see.tables.own.schema import UNKNOWN
 from pario.see.tables.own.view import View
-from pario.see.tables.rows import Names
+from pario.see.tables.rows import Names, make_lookup
 
 _ROW = np.dtype(
     [
@@ -76,11 +76,7 @@ class _Stacks:
                 of_number[int(note["number"])] = self._number(frames)
             except (KeyError, TypeError, ValueError):
                 view.log.remarks.damages.append("a stack note is damaged")
-        valid = {number: value for number, value in of_number.items() if 0 <= number < 1 << 24}
-        table = np.full(max(valid, default=-1) + 2, -1, np.int32)
-        for number, value in valid.items():
-            table[number] = value
-        return table
+        return make_lookup(of_number)
 
     def _number(self, frames: tuple[Frame, ...]) -> int:
         if frames not in self._known:
