@@ -125,13 +125,18 @@ def find_docstring(node: ast.AST) -> ast.Constant | None:
     return value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
 
 
+def _place_of(found: re.Match[str], source: str) -> tuple[int, bool]:
+    """Return the line number of a comment, and whether its line begins with it."""
+    before = source[: found.start()]
+    return before.count("\n") + 1, not before[before.rfind("\n") + 1 :].strip()
+
+
 def _find_c_comments(source: str) -> Iterator[_Comment]:
     for found in _C_TOKEN.finditer(source):
         text = found["line"] or found["block"]
         if text is None:
             continue
-        number = source.count("\n", 0, found.start()) + 1
-        alone = not source[source.rfind("\n", 0, found.start()) + 1 : found.start()].strip()
+        number, alone = _place_of(found, source)
         body = re.sub(r"^/\*+|\*+/$", "", text) if found["block"] else text
         for index, line in enumerate(body.split("\n")):
             yield _Comment(number + index, re.sub(r"^\s*(?:///?<?|\*)\s?", "", line), alone)
@@ -140,8 +145,7 @@ def _find_c_comments(source: str) -> Iterator[_Comment]:
 def _find_comments(token: re.Pattern[str], source: str) -> Iterator[_Comment]:
     for found in token.finditer(source):
         if text := found["line"]:
-            number = source.count("\n", 0, found.start()) + 1
-            alone = not source[source.rfind("\n", 0, found.start()) + 1 : found.start()].strip()
+            number, alone = _place_of(found, source)
             if not text.startswith("#!"):
                 yield _Comment(number, text.lstrip("#: "), alone)
 
