@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.results_file import Result, Results, ResultsError, format_counts
-from tools.child_process import child_running, find_program, handle_signals
+from tests.support.results_file import Result, Results, format_counts
+from tools.child_process import child_running, find_program
 from tools.progress import INTERVAL, Progress
-from tools.run_files import lock_run, open_results
+from tools.run_files import run_resumable
 from tools.test_steps import Run, run_pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -110,23 +110,17 @@ def run_tests(run: Run, count: int, tests: Iterable[str]) -> None:
 
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     options = parse(arguments)
-    handle_signals()
-    try:
-        with lock_run(options.results):
-            open_results(options.results, root, options.restart, "make flaky RESTART=1")
-            progress = Progress(options.results, options.interval, "flaky")
-            run = Run(root, options.results, options.jobs, progress.update)
-            run.log("flaky").unlink(missing_ok=True)
-            with load_running(run, options.load):
-                run_tests(run, options.count, options.tests or SELECTION)
-            progress.finish("ended")
-            return print_summary(run.read(), options.results)
-    except ResultsError as error:
-        print(f"flaky: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("flaky: interrupted; make flaky goes on from here", file=sys.stderr)
-        return 130
+
+    def work() -> int:
+        progress = Progress(options.results, options.interval, "flaky")
+        run = Run(root, options.results, options.jobs, progress.update)
+        run.log("flaky").unlink(missing_ok=True)
+        with load_running(run, options.load):
+            run_tests(run, options.count, options.tests or SELECTION)
+        progress.finish("ended")
+        return print_summary(run.read(), options.results)
+
+    return run_resumable("flaky", options.results, root, options.restart, work)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.results_file import ResultsError, begin_results, resume_results
 from tests.support.run_header import read_commit
+from tools.child_process import handle_signals
+
+
+def run_resumable(
+    target: str, results: Path, root: Path, restart: bool, work: Callable[[], int]
+) -> int:
+    """Runs the work of a target of make, alone on its result file. Returns the exit status."""
+    handle_signals()
+    try:
+        with lock_run(results):
+            open_results(results, root, restart, f"make {target} RESTART=1")
+            return work()
+    except ResultsError as error:
+        print(f"{target}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"{target}: interrupted; make {target} goes on from here", file=sys.stderr)
+        return 130
 
 
 def open_results(path: Path, root: Path, restart: bool, anew: str) -> None:

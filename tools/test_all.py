@@ -14,10 +14,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tests.support.results_file import Results, ResultsError, format_counts, read_results
-from tools.child_process import handle_signals
+from tests.support.results_file import Results, format_counts, read_results
 from tools.progress import INTERVAL, Progress, format_seconds
-from tools.run_files import lock_run, open_results
+from tools.run_files import run_resumable
 from tools.test_steps import STEPS, Run, Step, run_step
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -90,18 +89,12 @@ def main(
     options = parse(arguments, steps)
     chosen = [step for step in steps if not options.steps or step.name in options.steps]
     run = Run(root, options.results, options.jobs)
-    handle_signals()
-    try:
-        with lock_run(options.results):
-            open_results(options.results, root, options.restart, "make test-all RESTART=1")
-            run_steps(chosen, run, options.interval)
-            return print_summary(run.read(), options.results)
-    except ResultsError as error:
-        print(f"test-all: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("test-all: interrupted; make test-all goes on from here", file=sys.stderr)
-        return 130
+
+    def work() -> int:
+        run_steps(chosen, run, options.interval)
+        return print_summary(run.read(), options.results)
+
+    return run_resumable("test-all", options.results, root, options.restart, work)
 
 
 if __name__ == "__main__":

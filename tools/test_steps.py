@@ -48,6 +48,10 @@ class Run:
         """The results so far."""
         return read_results(self.results)
 
+    def list_good(self) -> set[str]:
+        """The tests that need not run again."""
+        return {result.test for result in self.read().latest.values() if result.good}
+
     @contextmanager
     def writer(self) -> Iterator[ResultsWriter]:
         """Opens the result file; pytest, which writes to it, must not run meanwhile."""
@@ -96,9 +100,9 @@ def run_unit_tests(run: Run, step: str, preset: str) -> None:
 
     Modules whose tests are all good already are left out.
     """
-    if not _build(run, step, preset):
+    if not _build(run, step, preset, "-DPARIO_UNIT_TESTS=all"):
         return
-    good = {result.test for result in run.read().latest.values() if result.good}
+    good = run.list_good()
     modules: dict[str, list[str]] = {}
     for name in _list_unit_tests(run.root, preset):
         modules.setdefault(name.partition(".")[0], []).append(f"{step}::{name}")
@@ -108,19 +112,25 @@ def run_unit_tests(run: Run, step: str, preset: str) -> None:
         _run_module(run, step, preset, module)
 
 
-def _build(run: Run, step: str, preset: str) -> bool:
-    """Configures and builds; a failure is a result of its own."""
-    commands = (
-        ["cmake", "--preset", preset, "-DPARIO_UNIT_TESTS=all"],
-        ["cmake", "--build", "--preset", preset, "-j", str(run.jobs)],
-    )
+def _prepare(run: Run, test: str, *commands: list[str]) -> bool:
+    """Runs commands, whose result is that of a test of its own; True if all succeed."""
+    step = test.partition("::")[0]
     for command in commands:
         if status := run.call(step, command):
             reason = f"{' '.join(command)}: status {status}: {_find_last_error(run.log(step))}"
-            run.add(Result(f"{step}::build", "failed", reason=reason))
+            run.add(Result(test, "failed", reason=reason))
             return False
-    run.add(Result(f"{step}::build", "passed"))
+    run.add(Result(test, "passed"))
     return True
+
+
+def _build(run: Run, step: str, preset: str, *options: str) -> bool:
+    return _prepare(
+        run,
+        f"{step}::build",
+        ["cmake", "--preset", preset, *options],
+        ["cmake", "--build", "--preset", preset, "-j", str(run.jobs)],
+    )
 
 
 def _list_unit_tests(root: Path, preset: str) -> list[str]:
@@ -161,23 +171,15 @@ def run_pytest(run: Run, step: str, arguments: Sequence[str]) -> None:
 
 def run_wheels(run: Run) -> None:
     """Builds the wheels and tests them."""
-    step = "wheels"
-    if status := run.call(step, [sys.executable, "-m", "tools.build_wheels"]):
-        reason = f"status {status}: {_find_last_error(run.log(step))}"
-        run.add(Result(f"{step}::build", "failed", reason=reason))
-        return
-    run.add(Result(f"{step}::build", "passed"))
-    run_pytest(run, step, [WHEELS])
+    if _prepare(run, "wheels::build", [sys.executable, "-m", "tools.build_wheels"]):
+        run_pytest(run, "wheels", [WHEELS])
 
 
 def run_clang_tidy(run: Run, step: str) -> None:
     """Checks each source file of src/ that preset tidy configures."""
-    if status := run.call(step, ["cmake", "--preset", "tidy"]):
-        reason = f"cmake --preset tidy: status {status}: {_find_last_error(run.log(step))}"
-        run.add(Result(f"{step}::configure", "failed", reason=reason))
+    if not _prepare(run, f"{step}::configure", ["cmake", "--preset", "tidy"]):
         return
-    run.add(Result(f"{step}::configure", "passed"))
-    good = {result.test for result in run.read().latest.values() if result.good}
+    good = run.list_good()
     files = [name for name in _list_sources(run.root) if f"{step}::{name}" not in good]
     run.add_selected(len(files))
     folder = run.results.parent / step
@@ -191,17 +193,9 @@ def run_clang_tidy(run: Run, step: str) -> None:
 
 def run_fuzzers(run: Run, step: str) -> None:
     """Runs each fuzzer of preset fuzz for PARIO_FUZZ_SECONDS; new inputs stay in build/fuzz."""
-    commands = (
-        ["cmake", "--preset", "fuzz"],
-        ["cmake", "--build", "--preset", "fuzz", "-j", str(run.jobs)],
-    )
-    for command in commands:
-        if status := run.call(step, command):
-            reason = f"{' '.join(command)}: status {status}: {_find_last_error(run.log(step))}"
-            run.add(Result(f"{step}::build", "failed", reason=reason))
-            return
-    run.add(Result(f"{step}::build", "passed"))
-    good = {result.test for result in run.read().latest.values() if result.good}
+    if not _build(run, step, "fuzz"):
+        return
+    good = run.list_good()
     names = [path.name for path in sorted((run.root / "tests/fuzz/corpus").iterdir())]
     fuzzers = {name: run.root / f"build/fuzz/tests/fuzz/fuzz_{name}" for name in names}
     chosen = [n for n, path in fuzzers.items() if path.exists() and f"{step}::{n}" not in good]
