@@ -132,11 +132,14 @@ def make(wanted: Path | None) -> Path:
                     f"{path} exists already; expected a new or empty directory for the logs"
                 ) from None
         except OSError as error:
-            raise ParioError(
-                f"cannot make the log directory {path}: {error.strerror}; choose another with"
-                " -o DIR"
-            ) from error
+            raise _describe_failure(path, error) from error
     raise AssertionError("unreachable: candidates are endless")
+
+
+def _describe_failure(path: Path, error: OSError) -> ParioError:
+    return ParioError(
+        f"cannot make the log directory {path}: {error.strerror}; choose another with -o DIR"
+    )
 
 
 def _find(wanted: Path | None, seat: Seat, command: tuple[str, ...]) -> Path:
@@ -166,9 +169,7 @@ def _make_for_host(wanted: Path | None, seat: Seat, command: tuple[str, ...]) ->
     except FileExistsError:
         return
     except OSError as error:
-        raise ParioError(
-            f"cannot make the log directory {path}: {error.strerror}; choose another with -o DIR"
-        ) from error
+        raise _describe_failure(path, error) from error
     print(
         f"pario: rank {seat.rank} does not see rank 0's log directory; recording into"
         f" {path.absolute()} on {socket.gethostname()}",

@@ -55,14 +55,17 @@ class Settings:
         chosen = [hint if ":" in hint else f"*:{hint}" for hint in self.hints]
         return ",".join([*filter(None, [inherited]), *chosen])
 
+    def chosen_variables(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return an environment with the variables of the file and of the choices, which win."""
+        of_file = variables(self.file, environment) if self.file else {}
+        return {**environment, **of_file, **self.chosen}
+
 
 def recorded_words(
     command: Sequence[str], environment: Mapping[str, str], settings: Settings
 ) -> Sequence[str]:
     """Return the words of a command that may be recorded: all, or its name alone."""
-    chosen = dict(environment)
-    chosen |= variables(settings.file, environment) if settings.file else {}
-    chosen |= settings.chosen
+    chosen = settings.chosen_variables(environment)
     return command[:1] if chosen.get(_ARGUMENTS, "").lower() in _NO else command
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pario.errors import ParioError
 from pario.see.launch.environment import Settings, audit_library
-from pario.settings.environment import is_true, variables
+from pario.settings.environment import is_true
 
 TREES = "PARIO_CACHED_TREES"
 AHEAD = "PARIO_LOADER_AHEAD"
@@ -31,7 +31,7 @@ def sharing(
 ) -> Iterator[dict[str, str]]:
     """Yield the variables of a command whose settings use the cache; no variables otherwise.
     ``log`` is the directory of the job's logs. Raises ParioError."""
-    chosen = _find_variables(settings, environment)
+    chosen = settings.chosen_variables(environment)
     trees = chosen.get(TREES, "")
     if not trees and not is_true(chosen.get(AHEAD, "")):
         yield {}
@@ -54,12 +54,6 @@ def remove_unused() -> None:
 def _variables(trees: str, environment: Mapping[str, str]) -> dict[str, str]:
     audit = [str(audit_library()), *filter(None, [environment.get("LD_AUDIT", "")])]
     return {TREES: _with_real_names(trees), "LD_AUDIT": ":".join(dict.fromkeys(audit))}
-
-
-def _find_variables(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    chosen = dict(environment)
-    chosen |= variables(settings.file, environment) if settings.file else {}
-    return chosen | dict(settings.chosen)
 
 
 def _memory() -> Path:
