@@ -35,10 +35,10 @@ class Axes:
     y_text: Callable[[float], str]
 
 
-def figure(panels: Sequence[Panel], axes: Axes, across: int = 2) -> str:
+def figure(panels: Sequence[Panel], axes: Axes) -> str:
     """Return the panels and their legend as an SVG picture."""
     names = names_of(panels)
-    across = min(across, len(panels))
+    across = min(svg.ACROSS, len(panels))
     rows, per_row = math.ceil(len(panels) / across), max(across * _WIDTH // 170, 1)
     legend = math.ceil(len(names) / per_row) * _LINE + 10
     entries = [

@@ -14,9 +14,10 @@ from pario.see.analyze.spans import Kind
 from pario.see.analyze.spans import Panel as SpanPanel
 from pario.see.report import spans
 from pario.see.report.lines import Axes, Panel, figure, look, names_of
+from pario.see.report.svg import ACROSS
 
 SUFFIXES = (".svg", ".html", ".png")
-_ACROSS, _LABELS = 2, 8
+_LABELS = 8
 
 
 def check(path: Path) -> None:
@@ -88,22 +89,34 @@ def write(path: Path, title: str, picture: str, caption: str) -> None:
         raise ParioError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _plot_panels(panels: Sequence[Panel], axes: Axes) -> Any:
-    """Return the same panels and legend as a figure of matplotlib."""
-    across = min(_ACROSS, len(panels))
+def _make_places(panels: Sequence[Any], height: float, rest: float = 0.0) -> tuple[Any, Any]:
+    """Return a figure of matplotlib and its rows of places for panels. Heights, those of a row and
+    of the rest, are in inches."""
+    across = min(ACROSS, len(panels))
     rows = -(-len(panels) // across)
     drawn, places = pyplot().subplots(
-        rows, across, figsize=(6.4 * across, 4.4 * rows), squeeze=False, layout="constrained"
+        rows,
+        across,
+        figsize=(6.4 * across, height * rows + rest),
+        squeeze=False,
+        layout="constrained",
     )
+    for place in places.flat[len(panels) :]:
+        place.set_axis_off()
+    return drawn, places
+
+
+def _plot_panels(panels: Sequence[Panel], axes: Axes) -> Any:
+    """Return the same panels and legend as a figure of matplotlib."""
+    drawn, places = _make_places(panels, 4.4)
     names = names_of(panels)
     lines: dict[str, Any] = {}
     for place, panel in zip(places.flat, panels, strict=False):
         lines |= _lines(place, panel, axes, names)
-    for place in places.flat[len(panels) :]:
-        place.set_axis_off()
     if lines:
+        columns = 3 * places.shape[1]
         drawn.legend(
-            [lines[name] for name in names], names, loc="outside lower center", ncols=3 * across
+            [lines[name] for name in names], names, loc="outside lower center", ncols=columns
         )
     return drawn
 
@@ -128,11 +141,7 @@ def _lines(place: Any, panel: Panel, axes: Axes, names: Sequence[str]) -> dict[s
 
 def _plot_spans(panels: Sequence[SpanPanel], kinds: Sequence[Kind]) -> Any:
     """Return the same rows and legend as a figure of matplotlib."""
-    across = min(_ACROSS, len(panels))
-    rows = -(-len(panels) // across)
-    drawn, places = pyplot().subplots(
-        rows, across, figsize=(6.4 * across, 1.9 * rows + 0.5), squeeze=False, layout="constrained"
-    )
+    drawn, places = _make_places(panels, 1.9, rest=0.5)
     for place, panel in zip(places.flat, panels, strict=False):
         for number, row in enumerate(panel.rows):
             for kind in kinds:
@@ -145,8 +154,6 @@ def _plot_spans(panels: Sequence[SpanPanel], kinds: Sequence[Kind]) -> Any:
         )
         every = max(len(panel.rows) // _LABELS, 1)
         place.set_yticks(range(0, len(panel.rows), every), panel.labels[::every])
-    for place in places.flat[len(panels) :]:
-        place.set_axis_off()
     patches = [pyplot().Rectangle((0, 0), 1, 1, color=kind.colour) for kind in kinds]
     drawn.legend(
         patches, [kind.name for kind in kinds], loc="outside lower center", ncols=len(kinds)

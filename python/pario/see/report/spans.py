@@ -17,9 +17,9 @@ ROWS_HEIGHT, HIGHEST, LOWEST, LABEL = 112, 18.0, 2.0, 11.0
 _TICKS, _LEGEND = 4, 30.0
 
 
-def figure(panels: Sequence[Panel], kinds: Sequence[Kind], across: int = 2) -> str:
+def figure(panels: Sequence[Panel], kinds: Sequence[Kind]) -> str:
     """Return the panels and their legend as an SVG picture."""
-    across = min(across, len(panels))
+    across = min(svg.ACROSS, len(panels))
     lines = [panels[begin : begin + across] for begin in range(0, len(panels), across)]
     heights = [
         TOP + BOTTOM + max(_row(panel) * len(panel.rows) for panel in line) for line in lines

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from markupsafe import Markup, escape
 
 Colour = tuple[int, int, int]
+#: Panels side by side in a picture.
+ACROSS = 2
 #: Steps of a heat map's scale, without the step for nothing.
 LEVELS = 15
 

@@ -58,9 +58,9 @@ def linear(
     return Axis(label, ticks), number * step
 
 
-def span(label: str, low: float, high: float, text: Callable[[float], str], most: int = 8) -> Axis:
+def span(label: str, low: float, high: float, text: Callable[[float], str]) -> Axis:
     """Return an axis that ends with the data, with ticks at round numbers."""
-    step = round_step((high - low) / most) if high > low else 1.0
+    step = round_step((high - low) / 8) if high > low else 1.0
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
     width = (high - low) or 1.0
