@@ -10,7 +10,7 @@ import numpy as np
 
 from pario.see.analyze import libraries
 from pario.see.analyze.arrays import Ints, Mask, Table
-from pario.see.analyze.cells import KINDS, find_rows
+from pario.see.analyze.cells import KIND_OF_EVENTS, find_rows
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim
 from pario.see.analyze.model import CallSite, StackRow
@@ -21,8 +21,6 @@ from pario.see.tables.model import EVENT_KINDS, Frame
 MOST_SITES, MOST_STACKS = 20, 1000
 #: The end of a place in an installed program.
 NO_LINES = "(it has no line information)"
-_KIND = np.array([KINDS.index(kind) if kind in KINDS else KINDS.index("other")
-                  for kind in EVENT_KINDS])  # fmt: skip
 
 
 class CallSites:
@@ -78,7 +76,9 @@ class CallSites:
         known = np.isin(self._record, rows) & (self._record >= 0)
         processes = self._facts.records["process"][rows]
         folded = (sites["file"] < 0) & np.isin(sites["process"], processes)
-        return np.asarray((known | folded) & ~communicates & (_KIND[sites["kind"]] == claim.kind))
+        return np.asarray(
+            (known | folded) & ~communicates & (KIND_OF_EVENTS[sites["kind"]] == claim.kind)
+        )
 
     def _places(self, mask: Mask, *, by_calls: bool = False) -> tuple[CallSite, ...]:
         """Sum the sites of a mask by place, and sort them by seconds or calls."""

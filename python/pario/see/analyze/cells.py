@@ -31,10 +31,9 @@ KINDS: tuple[str, ...] = (
     "other",
 )
 READ, WRITE = KINDS.index("read"), KINDS.index("write")
-META = tuple(
-    KINDS.index(kind)
-    for kind in ("open", "close", "seek", "stat", "sync", "flush", "map", "list", "other")
-)
+META = tuple(number for number in range(len(KINDS)) if number not in (READ, WRITE))
+#: The kind of time of each kind of event.
+KIND_OF_EVENTS = np.array([KINDS.index(kind if kind in KINDS else "other") for kind in EVENT_KINDS])
 POSIX, STDIO, MPIIO = (LAYERS.index(layer) for layer in ("posix", "stdio", "mpiio"))
 
 #: The layers of libraries that store arrays, such as HDF5.
@@ -78,9 +77,7 @@ def without_waiting(job: Job, cells: Floats, waits: Waits) -> Floats:
     if not len(events):
         return cells
     rows = find_rows(job.records, events["process"], events["file"], events["layer"])
-    column = np.array(
-        [KINDS.index(kind) if kind in KINDS else KINDS.index("other") for kind in EVENT_KINDS]
-    )[events["kind"]]
+    column = KIND_OF_EVENTS[events["kind"]]
     less = cells.copy()
     np.subtract.at(less, (rows[rows >= 0], column[rows >= 0]), seconds[rows >= 0])
     return np.maximum(less, 0.0)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pario.see.analyze.arrays import Floats, Ints, Table, columns, sums
+from pario.see.analyze.arrays import Floats, Ints, Mask, Table, columns, sums
 from pario.see.analyze.cells import MPIIO, exclusive_seconds, of_library, without_waiting
 from pario.see.analyze.intervals import Intervals, IntervalSet
 from pario.see.analyze.lanes import Lanes, find_lanes
@@ -147,10 +147,9 @@ class Times:
     @cached_property
     def _sets(self) -> tuple[IntervalSet, ...]:
         talk_rows = np.flatnonzero(self.job.events["layer"] == COMMUNICATION)
+        barriers = talk_rows[self._are_barriers[self.job.events["function"][talk_rows]]]
         waiting = (
-            self.waits.intervals()
-            + self.intervals(self._barriers(talk_rows))
-            + self.intervals(self.lock_events)
+            self.waits.intervals() + self.intervals(barriers) + self.intervals(self.lock_events)
         )
         above = of_library(self.job.events["layer"][self.io_events])
         io = self.intervals(self.io_events[~above])
@@ -160,10 +159,10 @@ class Times:
             parts.append(parts[-1] + self.intervals(self.io_events[above]))
         return tuple(IntervalSet(part, self.wall) for part in parts)
 
-    def _barriers(self, talk: Ints) -> Ints:
-        """Return the rows of barriers, which move no bytes: all their time is waiting."""
-        names = np.array([name.startswith(BARRIER) for name in self.job.function_names] or [False])
-        return np.asarray(talk[names[self.job.events["function"][talk]]])
+    @cached_property
+    def _are_barriers(self) -> Mask:
+        """True for functions that are barriers, which move no bytes: all their time is waiting."""
+        return np.array([name.startswith(BARRIER) for name in self.job.function_names] or [False])
 
     def between(self, lane: Ints, start: Floats, end: Floats) -> LaneTimes:
         """Return I/O, waiting and communication in intervals of lanes, from events."""
@@ -230,8 +229,7 @@ class Times:
         functions = self.job.functions
         lane = self.lanes.of(functions["process"])
         talk = np.isin(functions["category"], COMMUNICATION_CATEGORIES) & (lane >= 0)
-        names = np.array([name.startswith(BARRIER) for name in self.job.function_names] or [False])
-        barrier = talk & names[functions["name"]] if len(functions) else talk
+        barrier = talk & self._are_barriers[functions["name"]] if len(functions) else talk
         count = self.lanes.count
         return (
             sums(lane[talk], functions["seconds"][talk], count),

@@ -8,6 +8,7 @@ number.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,16 +78,22 @@ def _join_waits(parts: list[Waits]) -> Waits:
     return Waits(**{name: column[order] for name, column in columns.items()})
 
 
+def _find_starts(columns: Sequence[Any], order: Ints) -> Ints:
+    """Return the places in ``order`` where rows begin that agree in all columns."""
+    new = np.zeros(len(order), bool)
+    new[0] = True
+    for column in columns:
+        new[1:] |= np.diff(np.asarray(column, np.int64)[order]) != 0
+    return np.flatnonzero(new)
+
+
 def number_running(*columns: Any) -> Ints:
     """Number the rows that agree in all columns 0, 1, 2 ... in the order of the rows (events are
     sorted by start)."""
     if not len(columns[0]):
         return np.zeros(0, np.int64)
     order = np.lexsort(columns[::-1])
-    new = np.zeros(len(order), bool)
-    for column in columns:
-        new[1:] |= np.diff(np.asarray(column, np.int64)[order]) != 0
-    starts = np.flatnonzero(np.append(True, new[1:]))
+    starts = _find_starts(columns, order)
     numbers = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
     running = np.empty(len(order), np.int64)
     running[order] = numbers
@@ -100,10 +107,7 @@ def _last_arriver(events: Table, lane: Ints, rows: Ints, columns: list[Any]) -> 
         return _waits(events, lane, rows, rows)
     start = events["start"][rows]
     order = np.lexsort((start, *columns[::-1]))
-    new = np.zeros(len(rows), bool)
-    for column in columns:
-        new[1:] |= np.diff(np.asarray(column, np.int64)[order]) != 0
-    first = np.flatnonzero(np.append(True, new[1:]))
+    first = _find_starts(columns, order)
     sizes = np.diff(np.append(first, len(rows)))
     last = np.repeat(order[first + sizes - 1], sizes)
     return _waits(events, lane, rows[order], rows[last])

@@ -10,7 +10,7 @@ from pario import wording
 from pario.see.analyze.cells import META, READ
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim, claim_all
-from pario.see.analyze.rules.base import Candidate, Rule, code, fact
+from pario.see.analyze.rules.base import Candidate, Rule, code, fact, sum_seconds
 from pario.see.tables.model import LoaderUse
 
 LEAST_STALL = 0.1
@@ -82,7 +82,7 @@ def _claims(facts: Facts, process: int, lane: int, saved: float) -> list[Claim]:
         facts.stored & (facts.records["process"] == process) & (facts.records["bytes_read"] > 0)
     )
     kinds = (READ, *META)
-    reading = float(facts.cells[np.ix_(rows, np.array(kinds))].sum())
+    reading = sum_seconds(facts, rows, *kinds)
     claims = claim_all(facts, rows, kinds, min(1.0, saved / reading)) if reading else []
     if lane >= 0 and saved > reading:
         claims.append(Claim(np.array([lane]), COMPUTE, np.array([saved - reading])))
