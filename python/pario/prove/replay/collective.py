@@ -72,8 +72,13 @@ def why_not(job: Job, rows: NDArray[Any], lanes: NDArray[Any]) -> str:
     return ""
 
 
+def number_files(events: NDArray[Any]) -> NDArray[Any]:
+    """A number of the process and the file of each event."""
+    return np.asarray(events["process"].astype(np.int64) << 32 | events["file"])
+
+
 def _open_twice(events: NDArray[Any]) -> bool:
-    key = events["process"].astype(np.int64) << 32 | events["file"]
+    key = number_files(events)
     order = np.argsort(key, kind="stable")
     kind = events["kind"][order]
     done = (events["flags"][order] & 1) == 0
@@ -103,9 +108,7 @@ def operations(
         events["offset"],
         events["length"],
     )
-    files, slot = np.unique(
-        events["process"].astype(np.int64) << 32 | events["file"], return_inverse=True
-    )
+    files, slot = np.unique(number_files(events), return_inverse=True)
     made["slot"] = slot + script.slots
     script.slots += len(files)
     _groups(events, lanes, made, script)

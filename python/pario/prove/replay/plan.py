@@ -199,7 +199,7 @@ class _Plan:
         may = np.isin(verb, [known[name] for name in (*ON_PATHS, "open", "fopen")])
         played = (verb >= 0) & (~failed | may)
         chosen = np.flatnonzero(played & ~failed)
-        files = events["process"].astype(np.int64) << 32 | events["file"]
+        files = collective.number_files(events)
         calls = events[chosen]
         found = assign(
             Calls(
