@@ -224,9 +224,7 @@ def slice_of(header: Header, name: str, axis: int, index: int | None) -> types.A
     """Reads two axes of an array. Of an array with more, ``axis`` is cut at ``index`` (None: in the
     middle), and further axes in the middle."""
     if name not in header.entries:
-        raise CheckpointError(
-            f"{header.path} has no array '{name}'; it has {', '.join(header.entries) or 'none'}"
-        )
+        raise CheckpointError(header.describe_missing(name))
     entry = header.entries[name]
     shape = entry.layout.shape
     is_numeric = entry.layout.dtype.kind in "biuf" and types.is_number(entry.layout.note)

@@ -136,6 +136,10 @@ class Header:
         """The path of a file of the checkpoint, by its name in extents."""
         return str(Path(self.path).parent / name) if name else self.path
 
+    def describe_missing(self, name: str) -> str:
+        """The message for an array that the checkpoint does not have."""
+        return f"{self.path} has no array '{name}'; it has {', '.join(self.entries) or 'none'}"
+
 
 def read_header(path: str | os.PathLike[str], *, verify: bool = True) -> Header:
     """Reads the header of a file, which has no blocks and checksums if another program made it.

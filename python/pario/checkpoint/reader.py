@@ -350,7 +350,7 @@ class State(Mapping[str, types.Array]):
         try:
             return self._header.entries[name]
         except KeyError:
-            raise KeyError(_absent(self._header, name)) from None
+            raise KeyError(self._header.describe_missing(name)) from None
 
 
 @contextmanager
@@ -360,10 +360,6 @@ def _naming(header: Header, name: str) -> Iterator[None]:
         yield
     except CheckpointError as error:
         raise CheckpointError(f"{header.path}: array '{name}': {error}") from error
-
-
-def _absent(header: Header, name: str) -> str:
-    return f"{header.path} has no array '{name}'; it has {', '.join(header.entries) or 'none'}"
 
 
 class _Reading:
@@ -438,7 +434,7 @@ class _Reading:
 
     def _request(self, name: str, parts: Sequence[Part] | None) -> _Request:
         if name not in self._header.entries:
-            raise CheckpointError(_absent(self._header, name))
+            raise CheckpointError(self._header.describe_missing(name))
         if parts is None:
             return _Request(name, (whole(self._entry(name).layout.shape),), shared=True)
         return _Request(name, tuple(self._box(name, part) for part in parts), shared=False)
