@@ -367,12 +367,25 @@ def _master(
     skeleton: Skeleton,
     packed: frozenset[str],
 ) -> Master:
-    places = {
-        layout.name: place for layout, place in zip(layouts, skeleton.places.arrays, strict=True)
-    }
     packings = [Packing(theirs, packed, rank) for rank, theirs in enumerate(everyones)]
     sums_of = [_sum_places(theirs) for theirs in everyones]
-    return Master(layouts, skeleton, Unpacking(packings, places), sums_of)
+    unpacking = Unpacking(packings, _places_of(layouts, skeleton))
+    return Master(layouts, skeleton, unpacking, sums_of)
+
+
+def _places_of(layouts: Sequence[Layout], skeleton: Skeleton) -> dict[str, int]:
+    """The offset of each array in the file."""
+    names = [layout.name for layout in layouts]
+    return dict(zip(names, skeleton.places.arrays, strict=True))
+
+
+def _extents_in(places: Mapping[str, int], facts: Sequence[Facts]) -> dict[str, list[Extent]]:
+    """For each array with a place in rank 0's file the extents of a rank's boxes."""
+    return {
+        one.name: [Extent("", places[one.name], whole(one.shape))] * len(one.boxes)
+        for one in facts
+        if one.name in places
+    }
 
 
 def plan_one_file(ranks: Ranks, request: SaveRequest, facts: list[Facts]) -> SavePlan:
@@ -386,21 +399,14 @@ def plan_one_file(ranks: Ranks, request: SaveRequest, facts: list[Facts]) -> Sav
         masters.append(_master(everyones, layouts, skeleton, packed))
         check_space(request.path, masters[0].nbytes // request.nodes + skeleton.places.metadata)
         container.write(request.path, skeleton)
-        places = {
-            layout.name: place
-            for layout, place in zip(layouts, skeleton.places.arrays, strict=True)
-            if layout.name not in packed
-        }
+        places = _places_of(layouts, skeleton)
+        for name in packed:
+            del places[name]
         large = all(transfer.are_large(_list_divided(theirs, packed)) for theirs in everyones)
         return places, packed, large
 
     places, packed, large = ranks.together(f"save(step {request.label.step})", lambda: facts, make)
-    extents = {
-        one.name: [Extent("", places[one.name], whole(one.shape))] * len(one.boxes)
-        for one in facts
-        if one.name not in packed
-    }
-    packing = Packing(facts, packed, ranks.rank)
+    extents, packing = _extents_in(places, facts), Packing(facts, packed, ranks.rank)
     return SavePlan(facts, extents, large, packing, masters[0] if masters else None)
 
 
@@ -430,11 +436,7 @@ def plan_compressed(ranks: Ranks, request: SaveRequest, given: Sequence[Given]) 
         return sizes
 
     places, frames = ranks.deal(what, compress, lambda sizes: made[0].make(request, sizes))
-    extents = {
-        one.name: [Extent("", places[one.name], whole(one.shape))] * len(one.boxes)
-        for one in facts
-        if one.name not in packed and one.name not in names
-    }
+    extents = _extents_in(places, facts)
     moves = [
         move
         for name, some in compressed.items()
@@ -464,7 +466,7 @@ class _CompressedFile:
     ) -> list[tuple[dict[str, int], Array]]:
         """Makes the file. ``sizes``: for each rank, those of the frames of its chunks.
 
-        Returns for each rank the places of all arrays, and those of its frames.
+        Returns for each rank the places of the arrays in one piece, and those of its frames.
         """
         sums_of = [_sum_places(theirs) for theirs in self._everyones]
         order, of_all = _file_order(self._layouts, sums_of), np.concatenate(sizes)
@@ -477,8 +479,9 @@ class _CompressedFile:
         frames = np.zeros(len(of_all), np.int64)
         if skeleton.frames is not None:
             frames[order] = skeleton.frames[:, 0]
-        names = [layout.name for layout in self._layouts]
-        places = dict(zip(names, skeleton.places.arrays, strict=True))
+        places = _places_of(self._layouts, skeleton)
+        for name in self.packed | self.names:
+            del places[name]
         ends = np.cumsum([len(theirs) for theirs in sizes])
         return [(places, theirs) for theirs in np.split(frames, ends[:-1])]
 
