@@ -84,6 +84,21 @@ class Library {
   Word handle_at(Word pointer, int index) const;
   void set_handle_at(Word pointer, int index, Word value) const;
 
+  /// Calls `use(key, value)` for each setting of an Info.
+  template <class Use>
+  void for_each_setting(Word info, const Use& use) const {
+    constexpr int kLongestKey = 256, kLongestValue = 1024;  // the largest limits of all MPIs
+    int count = 0;
+    if (handle(info) == info_null || info_count(info, &count) != 0) return;
+    for (int i = 0; i < count; ++i) {
+      char key[kLongestKey + 1] = {}, value[kLongestValue + 1] = {};
+      int found = 0;
+      if (info_key(info, i, key) == 0 && info_value(info, key, kLongestValue, value, &found) == 0 &&
+          found)
+        use(static_cast<const char*>(key), static_cast<const char*>(value));
+    }
+  }
+
   /// MPI_SOURCE and MPI_TAG of a status; false if the program passed MPI_STATUS_IGNORE.
   bool envelope(Word status, int& source, int& tag) const;
   std::size_t status_size() const;

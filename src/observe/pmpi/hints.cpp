@@ -9,8 +9,6 @@ namespace pario::pmpi {
 namespace {
 
 constexpr std::uint64_t kFilesOfOtherRanks = 64;
-// The largest MPI_MAX_INFO_KEY and MPI_MAX_INFO_VAL of all MPIs.
-constexpr int kLongestKey = 255, kLongestValue = 1024;
 
 bool next_is_wanted() {
   static std::atomic<std::uint64_t> files{0};
@@ -19,22 +17,16 @@ bool next_is_wanted() {
 
 /// The keys and values of an Info as a JSON object; empty: none.
 std::string as_json(const Library& mpi, Word info) {
-  int count = 0;
-  if (mpi.handle(info) == mpi.info_null || mpi.info_count(info, &count) != 0 || count == 0)
-    return {};
+  bool has_keys = false;
   base::Text<32768> text;
   base::Json json(text);
   json.begin_object();
-  for (int i = 0; i < count; ++i) {
-    char key[kLongestKey + 1] = {}, value[kLongestValue + 1] = {};
-    int found = 0;
-    if (mpi.info_key(info, i, key) != 0 ||
-        mpi.info_value(info, key, kLongestValue, value, &found) != 0 || !found)
-      continue;
-    json.member(key, static_cast<const char*>(value));
-  }
+  mpi.for_each_setting(info, [&](const char* key, const char* value) {
+    has_keys = true;
+    json.member(key, value);
+  });
   json.end_object();
-  return text.complete() ? std::string(json.view()) : std::string();
+  return has_keys && text.complete() ? std::string(json.view()) : std::string();
 }
 
 void write_note(std::uint32_t record, const char* when, const std::string& hints) {

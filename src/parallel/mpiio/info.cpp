@@ -9,20 +9,10 @@
 namespace pario::mpiio {
 namespace {
 
-constexpr int kLongestKey = 256, kLongestValue = 1024;  // the largest limits of all MPIs
-
 std::vector<hints::Setting> settings_of_info(Word info) {
   std::vector<hints::Setting> settings;
-  int count = 0;
-  if (lib().handle(info) == h(MPI_INFO_NULL) || lib().info_count(info, &count) != 0)
-    return settings;
-  for (int i = 0; i < count; ++i) {
-    char key[kLongestKey + 1] = {}, value[kLongestValue + 1] = {};
-    int found = 0;
-    if (lib().info_key(info, i, key) != 0) continue;
-    if (lib().info_value(info, key, kLongestValue, value, &found) == 0 && found)
-      settings.push_back({key, value});
-  }
+  lib().for_each_setting(
+      info, [&](const char* key, const char* value) { settings.push_back({key, value}); });
   return settings;
 }
 
