@@ -45,27 +45,17 @@ Contents::~Contents() {
 }
 
 void Contents::read(Word type, const std::int64_t (&sizes)[4]) {
-  if (lib().type_contents_c) return read_large(type, sizes);
-  std::vector<int> integers(sizes[0] + 1);
-  std::vector<std::intptr_t> addresses(sizes[1] + 1);
-  std::vector<Word> handles(sizes[3] + 1);
-  lib().type_contents(type, static_cast<int>(sizes[0]), static_cast<int>(sizes[1]),
-                      static_cast<int>(sizes[3]), integers.data(), addresses.data(),
-                      handles.data());
-  integers_ = sizes[0];
-  numbers_.assign(integers.begin(), integers.end() - 1);
-  numbers_.insert(numbers_.end(), addresses.begin(), addresses.end() - 1);
-  for (int i = 0; i < sizes[3]; ++i)
-    types_.push_back(lib().handle_at(reinterpret_cast<Word>(handles.data()), i));
-}
-
-void Contents::read_large(Word type, const std::int64_t (&sizes)[4]) {
   std::vector<int> integers(sizes[0] + 1);
   std::vector<std::intptr_t> addresses(sizes[1] + 1);
   std::vector<std::int64_t> counts(sizes[2] + 1);
   std::vector<Word> handles(sizes[3] + 1);
-  lib().type_contents_c(type, sizes[0], sizes[1], sizes[2], sizes[3], integers.data(),
-                        addresses.data(), counts.data(), handles.data());
+  if (lib().type_contents_c)
+    lib().type_contents_c(type, sizes[0], sizes[1], sizes[2], sizes[3], integers.data(),
+                          addresses.data(), counts.data(), handles.data());
+  else
+    lib().type_contents(type, static_cast<int>(sizes[0]), static_cast<int>(sizes[1]),
+                        static_cast<int>(sizes[3]), integers.data(), addresses.data(),
+                        handles.data());
   integers_ = sizes[0];
   numbers_.assign(integers.begin(), integers.end() - 1);
   numbers_.insert(numbers_.end(), addresses.begin(), addresses.end() - 1);

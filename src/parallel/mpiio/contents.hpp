@@ -26,7 +26,6 @@ class Contents {
 
  private:
   void read(Word type, const std::int64_t (&sizes)[4]);
-  void read_large(Word type, const std::int64_t (&sizes)[4]);
 
   int combiner_ = 0;
   std::size_t integers_ = 0;
