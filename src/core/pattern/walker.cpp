@@ -112,6 +112,22 @@ struct Walker::State {
     return batch;
   }
 
+  /// Calls `copy` for the batches of a window, and returns their bytes.
+  template <class Copy>
+  std::uint64_t move(Extent range, const Copy& copy) {
+    std::uint64_t bytes = 0;
+    for (enter(range), follow(); find(range);) {
+      if (skips) follow();
+      const Batch found = batch(range);
+      copy(found);
+      file.take(found.unit, found.count);
+      memory.take(found.unit, found.count);
+      bytes += found.unit * found.count;
+    }
+    leave(range);
+    return bytes;
+  }
+
   std::uintptr_t buffer;
   Walk file, memory;
   std::uint64_t start;  ///< file walk's position at byte 0 of the memory walk
@@ -159,22 +175,14 @@ class Marks {
 Walker::Walker(const Access& access) : state_(std::make_shared<State>(access)) {}
 
 std::uint64_t Walker::gather(Extent range, std::byte* image, Coverage coverage, Stores stores) {
-  State& state = *state_;
   const auto copy = stores == Stores::cached ? detail::copy_blocks : detail::stream_blocks;
   const Marks marks(range, coverage);
-  std::uint64_t bytes = 0;
-  for (state.enter(range), state.follow(); state.find(range);) {
-    if (state.skips) state.follow();
-    const Batch batch = state.batch(range);
+  const std::uint64_t bytes = state_->move(range, [&](const Batch& batch) {
     copy(image + (batch.offset - range.begin), batch.file_stride, batch.memory, batch.memory_stride,
          batch.unit, batch.count);
     marks.mark(batch);
-    state.file.take(batch.unit, batch.count);
-    state.memory.take(batch.unit, batch.count);
-    bytes += batch.unit * batch.count;
-  }
+  });
   if (stores == Stores::past_caches) detail::fence_stores();
-  state.leave(range);
   return bytes;
 }
 
@@ -184,19 +192,10 @@ void copy_past_caches(std::byte* to, std::span<const std::byte> from) {
 }
 
 std::uint64_t Walker::scatter(Extent range, const std::byte* image) {
-  State& state = *state_;
-  std::uint64_t bytes = 0;
-  for (state.enter(range), state.follow(); state.find(range);) {
-    if (state.skips) state.follow();
-    const Batch batch = state.batch(range);
+  return state_->move(range, [&](const Batch& batch) {
     detail::copy_blocks(batch.memory, batch.memory_stride, image + (batch.offset - range.begin),
                         batch.file_stride, batch.unit, batch.count);
-    state.file.take(batch.unit, batch.count);
-    state.memory.take(batch.unit, batch.count);
-    bytes += batch.unit * batch.count;
-  }
-  state.leave(range);
-  return bytes;
+  });
 }
 
 std::uint64_t Walker::mark(Extent range, Coverage coverage) {
