@@ -1,7 +1,6 @@
 #include "observe/pmpi/lifetime.hpp"
 
 #include <cctype>
-#include <ctime>
 
 #include "core/base/base.hpp"
 #include "observe/pmpi/communicators.hpp"
@@ -10,17 +9,10 @@
 namespace pario::pmpi {
 namespace {
 
-std::uint64_t monotonic_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
-
 /// Writes a note of a moment that is nearly the same on all ranks.
 void note_clock(const Library& mpi) {
   if (mpi.barrier(mpi.comm_world) != 0) return;
-  const std::uint64_t moment = monotonic_ns();
+  const std::uint64_t moment = base::monotonic_ns();
   base::Text<128> text;
   base::Json json(text);
   json.begin_object()
