@@ -28,12 +28,12 @@ bool StartedCalls::make_worker_comm(const char* call) {
 
 std::shared_ptr<Operation> StartedCalls::start_independent(Task::Work work) {
   in_flight_->add();
-  auto task = std::make_shared<Task>([work = std::move(work), in_flight = in_flight_] {
-    base::Result<std::uint64_t> count = work();
-    in_flight->remove();
-    return count;
-  });
-  submit_to_process(task);
+  auto task = std::make_shared<Task>(std::move(work));
+  submit_to_process(std::make_shared<Task>([task, in_flight = in_flight_] {
+    task->run();
+    in_flight->remove();  // when the task is done: a close waits for the count
+    return base::Result<std::uint64_t>{std::uint64_t{0}};
+  }));
   return task;
 }
 
