@@ -25,7 +25,8 @@ from pario.checkpoint.background import Pending
 from pario.checkpoint.container import TORCH_TYPE, TREE
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Shape
-from pario.checkpoint.reader import Part, State, load
+from pario.checkpoint.reader import State, load
+from pario.checkpoint.reading import Part
 from pario.checkpoint.safetensors import MOST_HEADER_BYTES, NAMES, TYPES, encode_header
 from pario.checkpoint.trees import child, describe, make_refusal, rebuild
 from pario.checkpoint.writer import Writer

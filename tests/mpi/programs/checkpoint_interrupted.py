@@ -9,8 +9,9 @@ import numpy as np
 from mpi4py import MPI
 
 from pario import checkpoint
-from pario.checkpoint import exchange, reader
+from pario.checkpoint import exchange
 from pario.checkpoint.geometry import Box, whole
+from pario.checkpoint.reading import Reading
 
 comm = MPI.COMM_WORLD
 exchange._WINDOW = 1 << 21
@@ -67,9 +68,9 @@ def main(directory: str) -> None:
         save(2)
     state = checkpoint.load(comm, directory)
     exchange._box = once(make_box)
-    check, reader._Reading._check = reader._Reading._check, late(reader._Reading._check)
+    check, Reading._check = Reading._check, late(Reading._check)
     told.append(outcome(lambda: state.read("T", mine.begin, mine.shape)))
-    exchange._box, reader._Reading._check = make_box, check
+    exchange._box, Reading._check = make_box, check
     state = checkpoint.load(comm, directory)
     good = (state.read("T", mine.begin, mine.shape) == part).all() and state.step == 2
     everyones = comm.gather((good, told, len(interrupted)))

@@ -28,7 +28,8 @@ from pario.checkpoint.dcp.storage import Storage
 from pario.checkpoint.dcp.values import Array
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.marker import has_marker
-from pario.checkpoint.reader import Part, State, load
+from pario.checkpoint.reader import State, load
+from pario.checkpoint.reading import Part
 from pario.checkpoint.store import document
 from pario.checkpoint.tensors import array_of_leaf, make_leaf, to_array, to_tensor, unpickle
 from pario.ranks import PATIENCE
