@@ -17,7 +17,7 @@ from pario.checkpoint import CheckpointError, Writer, block, container, load, sh
 from pario.checkpoint.examine import merge
 from pario.checkpoint.geometry import whole
 from pario.checkpoint.header import read_header
-from pario.checkpoint.plan import groups
+from pario.checkpoint.parts import groups
 from pario.checkpoint.store import Store
 from pario.cli import main
 from pario.ranks import OneRank

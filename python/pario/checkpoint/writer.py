@@ -22,18 +22,15 @@ from pario.checkpoint.background import Owner, Pending, Snapshot, count_done
 from pario.checkpoint.compression import check_compress
 from pario.checkpoint.container import Label
 from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.parts import check_files, groups, part_number, plan_parts
 from pario.checkpoint.plan import (
     Copy,
     RankData,
     RankResult,
     SavePlan,
     SaveRequest,
-    check_files,
-    groups,
-    part_number,
     plan_compressed,
     plan_one_file,
-    plan_parts,
 )
 from pario.checkpoint.ranks import ranks_of
 from pario.checkpoint.retention import Keep, Retention, rules_of
