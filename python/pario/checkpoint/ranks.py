@@ -3,6 +3,7 @@ others."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pario.attached import Attached
@@ -14,6 +15,11 @@ from pario.ranks import PATIENCE, OneRank, Ranks
 #: The Ranks of each communicator, for calls that complete before they return: after an interrupt
 #: one rank may be at the next call while others are still in the one before.
 _kept: Attached[MpiRanks] = Attached(lambda comm: MpiRanks(comm, error=CheckpointError))
+
+
+def unite(everyones: Sequence[Sequence[str]]) -> list[str]:
+    """The names of all ranks, each once, in an order that all ranks use."""
+    return list(dict.fromkeys(name for names in everyones for name in names))
 
 
 def ranks_of(comm: Any, patience: float = PATIENCE, *, kept: bool = False) -> Ranks:

@@ -28,6 +28,7 @@ from pario.checkpoint.dcp.storage import Storage
 from pario.checkpoint.dcp.values import Array
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.marker import has_marker
+from pario.checkpoint.ranks import unite
 from pario.checkpoint.reader import State, load
 from pario.checkpoint.reading import Part
 from pario.checkpoint.store import document
@@ -104,7 +105,7 @@ class Reader(Storage[LoadPlan], StorageReader):  # type: ignore[misc]
         ranks, state = self._ranks(), self._require_state()
         wanted = _Wanted(self._values, cast=self._cast)
         names = ranks.together(
-            f"dcp.load({state.path})", lambda: wanted.collect(state, plan, planner), _unite
+            f"dcp.load({state.path})", lambda: wanted.collect(state, plan, planner), unite
         )
         parts = {name: wanted.parts.get(name, []) for name in names}
         arrays = state.read_pieces(parts, wanted.views)
@@ -148,11 +149,6 @@ class Reader(Storage[LoadPlan], StorageReader):  # type: ignore[misc]
 def _is_checkpoint(path: Path) -> bool:
     """True for a file or directory that is one checkpoint, with any name."""
     return document(path).is_file() or has_marker(path)
-
-
-def _unite(everyones: Sequence[Sequence[str]]) -> list[str]:
-    """The names of all ranks, each once, in an order that all ranks use."""
-    return list(dict.fromkeys(name for names in everyones for name in names))
 
 
 @dataclass

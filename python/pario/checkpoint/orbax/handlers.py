@@ -25,6 +25,7 @@ from pario.checkpoint.orbax.values import (
     want_sharded,
     want_whole,
 )
+from pario.checkpoint.ranks import unite
 from pario.checkpoint.reader import load
 from pario.checkpoint.writer import Writer
 from pario.ranks import PATIENCE, Ranks
@@ -144,7 +145,7 @@ class Handler(ocp.type_handlers.TypeHandler):  # type: ignore[misc]
                     wanted[name] = self._want(arg, saved, name)
             return list(wanted)
 
-        names = ranks.together(f"restoring {state.path}", collect, _unite)
+        names = ranks.together(f"restoring {state.path}", collect, unite)
         boxes = {name: wanted[name].boxes if name in wanted else [] for name in names}
         pieces = state.read_pieces(
             {name: [(box.begin, box.shape) for box in some] for name, some in boxes.items()}
@@ -185,11 +186,6 @@ class ScalarHandler(Handler):
     def _describe(self, info: Any, saved: SavedValues) -> Any:
         dtype = saved.state.dtype(name_of(info))
         return ocp.metadata.ScalarMetadata(name=info.name, directory=info.parent_dir, dtype=dtype)
-
-
-def _unite(everyones: Sequence[Sequence[str]]) -> list[str]:
-    """The names of all processes, each once, in an order that all use."""
-    return list(dict.fromkeys(name for names in everyones for name in names))
 
 
 def _open_all(ranks: Ranks, place: Any, *, verify: bool) -> Iterator[SavedValues]:
