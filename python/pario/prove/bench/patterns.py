@@ -143,36 +143,24 @@ class _Independent:
 
 class _Sieved:
     def write(self, team: Team) -> int:
-        with (
-            open_file(team.comm, team.directory / "array", MPI.MODE_RDWR, _SIEVED) as file,
-            _view(file, team.block),
-        ):
+        with _open_view(team, MPI.MODE_RDWR, _SIEVED) as file:
             file.Write(team.data)
         return 1
 
     def read(self, team: Team) -> int:
-        with (
-            open_file(team.comm, team.directory / "array", MPI.MODE_RDONLY, _SIEVED) as file,
-            _view(file, team.block),
-        ):
+        with _open_view(team, MPI.MODE_RDONLY, _SIEVED) as file:
             file.Read(team.data)
         return 1
 
 
 class _Collective:
     def write(self, team: Team) -> int:
-        with (
-            open_file(team.comm, team.directory / "array", MPI.MODE_WRONLY) as file,
-            _view(file, team.block),
-        ):
+        with _open_view(team, MPI.MODE_WRONLY) as file:
             file.Write_all(team.data)
         return 1
 
     def read(self, team: Team) -> int:
-        with (
-            open_file(team.comm, team.directory / "array", MPI.MODE_RDONLY) as file,
-            _view(file, team.block),
-        ):
+        with _open_view(team, MPI.MODE_RDONLY) as file:
             file.Read_all(team.data)
         return 1
 
@@ -226,26 +214,23 @@ class _GroupsOneFile:
 
 class _GroupsTogether:
     def write(self, team: Team) -> int:
-        with (
-            _split_into_groups(team) as group,
-            self._open_group_file(group, MPI.MODE_WRONLY) as file,
-        ):
+        with self._open_group_file(team, MPI.MODE_WRONLY) as (group, file):
             file.Write_at_all(group.rank * group.block.bytes, group.data)
         return 1
 
     def read(self, team: Team) -> int:
-        with (
-            _split_into_groups(team) as group,
-            self._open_group_file(group, MPI.MODE_RDONLY) as file,
-        ):
+        with self._open_group_file(team, MPI.MODE_RDONLY) as (group, file):
             file.Read_at_all(group.rank * group.block.bytes, group.data)
         return 1
 
     @contextmanager
-    def _open_group_file(self, group: Team, mode: int) -> Iterator[MPI.File]:
-        hints = {"striping_factor": str(group.stripes)} if group.stripes else {}
-        with open_file(group.comm, group.directory, mode, hints) as file:
-            yield file
+    def _open_group_file(self, team: Team, mode: int) -> Iterator[tuple[Team, MPI.File]]:
+        hints = {"striping_factor": str(team.stripes)} if team.stripes else {}
+        with (
+            _split_into_groups(team) as group,
+            open_file(group.comm, group.directory, mode, hints) as file,
+        ):
+            yield group, file
 
 
 @contextmanager
@@ -291,6 +276,16 @@ def _view(file: MPI.File, block: Block) -> Iterator[None]:
     file.Set_view(0, MPI.DOUBLE, part)
     yield
     part.Free()
+
+
+@contextmanager
+def _open_view(team: Team, mode: int, hints: Mapping[str, str] | None = None) -> Iterator[MPI.File]:
+    """Open the array with a view of the team's block. Collective."""
+    with (
+        open_file(team.comm, team.directory / "array", mode, hints) as file,
+        _view(file, team.block),
+    ):
+        yield file
 
 
 def _each_run(team: Team, move: Callable[[int, memoryview], None]) -> int:
