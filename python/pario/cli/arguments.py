@@ -72,8 +72,11 @@ def add_pack(parser: argparse.ArgumentParser, *, remote: bool = False) -> None:
     )
 
 
-def add_transfers(parser: argparse.ArgumentParser) -> None:
-    """--transfers, for archives on other hosts."""
+def add_archive_work(parser: argparse.ArgumentParser) -> None:
+    """--threads, and --transfers for archives on other hosts."""
+    parser.add_argument(
+        "--threads", type=positive, default=0, metavar="N", help="default: one for each processor"
+    )
     parser.add_argument(
         "--transfers",
         type=positive,

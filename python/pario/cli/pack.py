@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
-from pario.cli.arguments import add_transfers
+from pario.cli.arguments import add_archive_work
 from pario.cli.numbers import between, positive, positive_size
 from pario.cli.paths import path_or_host_text, path_text, require_directory
 from pario.errors import ParioError
@@ -57,10 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="of zstd, 1 (fast) to 19 (small); default 3",
     )
-    parser.add_argument(
-        "--threads", type=positive, default=0, metavar="N", help="default: one for each processor"
-    )
-    add_transfers(parser)
+    add_archive_work(parser)
     parser.add_argument(
         "--subdirs",
         type=positive,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
-from pario.cli.arguments import add_pack, add_transfers
-from pario.cli.numbers import positive, size
+from pario.cli.arguments import add_archive_work, add_pack
+from pario.cli.numbers import size
 from pario.cli.paths import path_text, require_archive, require_directory
 from pario.errors import ParioError
 from pario.progress import show_progress
@@ -64,10 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="reject an archive whose files have more bytes in total, holes included",
     )
-    parser.add_argument(
-        "--threads", type=positive, default=0, metavar="N", help="default: one for each processor"
-    )
-    add_transfers(parser)
+    add_archive_work(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
