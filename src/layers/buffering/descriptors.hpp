@@ -56,41 +56,33 @@ inline void before_open(int directory, const char* path, int flags) {
 /// beginning of the open call.
 void after_open(int directory, const char* path, int flags, int descriptor, std::uint64_t start);
 
+/// Calls `open`, and buffers the descriptor if a setting asks for it.
+template <class OpenFile>
+int open_buffered(int directory, const char* path, int flags, OpenFile open) {
+  const std::uint64_t start = trace::ticks();
+  before_open(directory, path, flags);
+  const int descriptor = open();
+  after_open(directory, path, flags, descriptor, start);
+  return descriptor;
+}
+
 /// open and openat.
-template <Symbol, class>
-struct Open;
-template <Symbol symbol, class... Mode>
-struct Open<symbol, int(const char*, int, Mode...)> {
-  static int call(const char* path, int flags, Mode... mode) {
-    const std::uint64_t start = trace::ticks();
-    before_open(AT_FDCWD, path, flags);
-    const int descriptor = next<symbol, int>(path, flags, mode...);
-    after_open(AT_FDCWD, path, flags, descriptor, start);
-    return descriptor;
+struct OpenFile {
+  static int call(auto next, int directory, const char* path, int flags, auto... mode) {
+    return open_buffered(directory, path, flags,
+                         [&] { return next(directory, path, flags, mode...); });
   }
 };
-template <Symbol symbol, class... Mode>
-struct Open<symbol, int(int, const char*, int, Mode...)> {
-  static int call(int directory, const char* path, int flags, Mode... mode) {
-    const std::uint64_t start = trace::ticks();
-    before_open(directory, path, flags);
-    const int descriptor = next<symbol, int>(directory, path, flags, mode...);
-    after_open(directory, path, flags, descriptor, start);
-    return descriptor;
-  }
-};
+template <Symbol symbol, class Function>
+using Open = chain::OnPath<chain::LayerId::buffering, symbol, OpenFile, Function>;
 
 template <Symbol, class>
 struct Create;
 template <Symbol symbol>
 struct Create<symbol, int(const char*, mode_t)> {
   static int call(const char* path, mode_t mode) {
-    constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC;
-    const std::uint64_t start = trace::ticks();
-    before_open(AT_FDCWD, path, kFlags);
-    const int descriptor = next<symbol, int>(path, mode);
-    after_open(AT_FDCWD, path, kFlags, descriptor, start);
-    return descriptor;
+    return open_buffered(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC,
+                         [&] { return next<symbol, int>(path, mode); });
   }
 };
 

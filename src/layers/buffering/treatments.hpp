@@ -142,27 +142,15 @@ struct StopAll<symbol, Result(Args...)> {
   }
 };
 
-/// A call on a path.
-template <Symbol, class>
-struct FlushPath;
-template <Symbol symbol, class Result, class... Args>
-struct FlushPath<symbol, Result(const char*, Args...)> {
-  static Result call(const char* path, Args... args) {
-    flush_path(AT_FDCWD, path);
-    return next<symbol, Result>(path, args...);
-  }
-};
-
-/// A call on a directory and a path; an empty path is the descriptor itself.
-template <Symbol, class>
-struct FlushPathAt;
-template <Symbol symbol, class Result, class... Args>
-struct FlushPathAt<symbol, Result(int, const char*, Args...)> {
-  static Result call(int directory, const char* path, Args... args) {
+/// A call on a path; an empty path behind a directory is the descriptor itself.
+struct FlushNamed {
+  static auto call(auto next, int directory, const char* path, auto... args) {
     flush_path(directory, path);
-    return next<symbol, Result>(directory, path, args...);
+    return next(directory, path, args...);
   }
 };
+template <Symbol symbol, class Function>
+using FlushPath = chain::OnPath<chain::LayerId::buffering, symbol, FlushNamed, Function>;
 
 /// The stat functions by name. Their result identifies the file: if it has buffers, they are
 /// flushed and the call is repeated.

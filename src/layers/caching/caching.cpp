@@ -27,6 +27,8 @@ template <Symbol symbol, class Result, class... Args>
 Result next(Args... args) {
   return chain::next<chain::LayerId::caching, symbol, Result>(args...);
 }
+template <Symbol symbol, class Work, class Function>
+using OnPath = chain::OnPath<chain::LayerId::caching, symbol, Work, Function>;
 
 /// Returns the facts of a name, of the file behind links if `follow`. `end` receives the name of
 /// that file.
@@ -110,24 +112,16 @@ struct Statx<symbol, int(int, const char*, int, unsigned, void*)> {
 };
 
 /// access: the file system decides about permissions.
-template <Symbol, class>
-struct Access;
-template <Symbol symbol>
-struct Access<symbol, int(const char*, int)> {
-  static int call(const char* path, int mode) {
+struct CheckAccess {
+  static int call(auto next, int directory, const char* path, int mode, auto... flags) {
+    const bool follows = ((flags & AT_SYMLINK_NOFOLLOW) | ... | 0) == 0;
     const auto exists = [mode](const Facts&) { return mode == F_OK; };
-    return answer(Name(AT_FDCWD, path), true, exists,
-                  [=] { return next<symbol, int>(path, mode); });
+    return answer(Name(directory, path), follows, exists,
+                  [=] { return next(directory, path, mode, flags...); });
   }
 };
-template <Symbol symbol>
-struct Access<symbol, int(int, const char*, int, int)> {
-  static int call(int directory, const char* path, int mode, int flags) {
-    const auto exists = [mode](const Facts&) { return mode == F_OK; };
-    return answer(Name(directory, path), (flags & AT_SYMLINK_NOFOLLOW) == 0, exists,
-                  [=] { return next<symbol, int>(directory, path, mode, flags); });
-  }
-};
+template <Symbol symbol, class Function>
+using Access = OnPath<symbol, CheckAccess, Function>;
 
 template <class Pass>
 ssize_t give_target(const Name& name, char* room, std::size_t size, Pass pass) {
@@ -140,22 +134,14 @@ ssize_t give_target(const Name& name, char* room, std::size_t size, Pass pass) {
   return copied > 0 ? static_cast<ssize_t>(copied) : pass();
 }
 
-template <Symbol, class>
-struct ReadLink;
-template <Symbol symbol>
-struct ReadLink<symbol, ssize_t(const char*, char*, size_t)> {
-  static ssize_t call(const char* path, char* room, std::size_t size) {
-    return give_target(Name(AT_FDCWD, path), room, size,
-                       [=] { return next<symbol, ssize_t>(path, room, size); });
-  }
-};
-template <Symbol symbol>
-struct ReadLink<symbol, ssize_t(int, const char*, char*, size_t)> {
-  static ssize_t call(int directory, const char* path, char* room, std::size_t size) {
+struct GiveTarget {
+  static ssize_t call(auto next, int directory, const char* path, char* room, std::size_t size) {
     return give_target(Name(directory, path), room, size,
-                       [=] { return next<symbol, ssize_t>(directory, path, room, size); });
+                       [=] { return next(directory, path, room, size); });
   }
 };
+template <Symbol symbol, class Function>
+using ReadLink = OnPath<symbol, GiveTarget, Function>;
 
 /// opendir: the listing has the names and their types.
 template <Symbol, class>
@@ -235,26 +221,16 @@ int open_file(int directory, const char* path, int flags, OpenCopy open_copy, Pa
 }
 
 /// open and openat.
-template <Symbol, class>
-struct Open;
-template <Symbol symbol, class... Mode>
-struct Open<symbol, int(const char*, int, Mode...)> {
-  static int call(const char* path, int flags, Mode... mode) {
-    return open_file(
-        AT_FDCWD, path, flags,
-        [=](const char* copy) { return next<symbol, int>(copy, flags, mode...); },
-        [=] { return next<symbol, int>(path, flags, mode...); });
-  }
-};
-template <Symbol symbol, class... Mode>
-struct Open<symbol, int(int, const char*, int, Mode...)> {
-  static int call(int directory, const char* path, int flags, Mode... mode) {
+struct OpenFile {
+  static int call(auto next, int directory, const char* path, int flags, auto... mode) {
     return open_file(
         directory, path, flags,
-        [=](const char* copy) { return next<symbol, int>(AT_FDCWD, copy, flags, mode...); },
-        [=] { return next<symbol, int>(directory, path, flags, mode...); });
+        [=](const char* copy) { return next(AT_FDCWD, copy, flags, mode...); },
+        [=] { return next(directory, path, flags, mode...); });
   }
 };
+template <Symbol symbol, class Function>
+using Open = OnPath<symbol, OpenFile, Function>;
 
 /// creat.
 template <Symbol, class>
@@ -304,22 +280,14 @@ struct Temporary<symbol, int(char*, Numbers...)> {
 // ---- treatments of other changes
 
 /// Calls that change one name.
-template <Symbol, class>
-struct Change;
-template <Symbol symbol, class Result, class... Args>
-struct Change<symbol, Result(const char*, Args...)> {
-  static Result call(const char* path, Args... args) {
-    announce_change(Name(AT_FDCWD, path));
-    return next<symbol, Result>(path, args...);
-  }
-};
-template <Symbol symbol, class Result, class... Args>
-struct Change<symbol, Result(int, const char*, Args...)> {
-  static Result call(int directory, const char* path, Args... args) {
+struct ChangeName {
+  static auto call(auto next, int directory, const char* path, auto... args) {
     announce_change(Name(directory, path));
-    return next<symbol, Result>(directory, path, args...);
+    return next(directory, path, args...);
   }
 };
+template <Symbol symbol, class Function>
+using Change = OnPath<symbol, ChangeName, Function>;
 
 /// symlink and symlinkat: the first argument is the target.
 template <Symbol, class>

@@ -12,6 +12,7 @@
 
 // The types in the signatures of treatments.def.
 #include <aio.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -100,6 +101,30 @@ Result next(Args... args) {
   }
   return reinterpret_cast<Result (*)(Args...)>(function)(args...);
 }
+
+/// The treatment of a function whose name has a spelling with a directory before the path and one
+/// without: `Work::call(next, directory, path, args...)`, in which `next(directory, path, args...)`
+/// calls the element that follows the layer.
+template <LayerId layer, Symbol symbol, class Work, class>
+struct OnPath;
+template <LayerId layer, Symbol symbol, class Work, class Result, class... Args>
+struct OnPath<layer, symbol, Work, Result(const char*, Args...)> {
+  static Result call(const char* path, Args... args) {
+    const auto pass = [](int, const char* name, Args... others) {
+      return next<layer, symbol, Result>(name, others...);
+    };
+    return Work::call(pass, AT_FDCWD, path, args...);
+  }
+};
+template <LayerId layer, Symbol symbol, class Work, class Result, class... Args>
+struct OnPath<layer, symbol, Work, Result(int, const char*, Args...)> {
+  static Result call(int directory, const char* path, Args... args) {
+    const auto pass = [](int at, const char* name, Args... others) {
+      return next<layer, symbol, Result>(at, name, others...);
+    };
+    return Work::call(pass, directory, path, args...);
+  }
+};
 
 /// Finds the row of a file in the log; null: the file or the process is not traced. `path` ends
 /// with a zero.

@@ -22,6 +22,8 @@ template <Symbol symbol, class Result, class... Args>
 Result next(Args... args) {
   return chain::next<chain::LayerId::handles, symbol, Result>(args...);
 }
+template <Symbol symbol, class Work, class Function>
+using OnPath = chain::OnPath<chain::LayerId::handles, symbol, Work, Function>;
 
 /// Before a call on a descriptor: writes the pending bytes of its file, and returns
 /// visible_number().
@@ -68,42 +70,33 @@ int open_with_retry(OpenFile open) {
   return descriptor < 0 && errno == EMFILE && close_all_kept() ? open() : descriptor;
 }
 
+/// Returns a kept handle, or the descriptor that `open` opens.
+template <class OpenFile>
+int open_or_reopen(int directory, const char* path, int flags, OpenFile open) {
+  if (const int kept = reopen(directory, path, flags); kept >= 0) return kept;
+  write_pending(directory, path);
+  const int descriptor = open_with_retry(open);
+  record_open(directory, path, flags, descriptor);
+  return descriptor;
+}
+
 /// open and openat.
-template <Symbol, class>
-struct Open;
-template <Symbol symbol, class... Mode>
-struct Open<symbol, int(const char*, int, Mode...)> {
-  static int call(const char* path, int flags, Mode... mode) {
-    if (const int kept = reopen(AT_FDCWD, path, flags); kept >= 0) return kept;
-    write_pending(AT_FDCWD, path);
-    const int descriptor = open_with_retry([&] { return next<symbol, int>(path, flags, mode...); });
-    record_open(AT_FDCWD, path, flags, descriptor);
-    return descriptor;
+struct OpenFile {
+  static int call(auto next, int directory, const char* path, int flags, auto... mode) {
+    return open_or_reopen(directory, path, flags,
+                          [&] { return next(visible_number(directory), path, flags, mode...); });
   }
 };
-template <Symbol symbol, class... Mode>
-struct Open<symbol, int(int, const char*, int, Mode...)> {
-  static int call(int directory, const char* path, int flags, Mode... mode) {
-    if (const int kept = reopen(directory, path, flags); kept >= 0) return kept;
-    write_pending(directory, path);
-    const int descriptor = open_with_retry(
-        [&] { return next<symbol, int>(visible_number(directory), path, flags, mode...); });
-    record_open(directory, path, flags, descriptor);
-    return descriptor;
-  }
-};
+template <Symbol symbol, class Function>
+using Open = OnPath<symbol, OpenFile, Function>;
 
 template <Symbol, class>
 struct Create;
 template <Symbol symbol>
 struct Create<symbol, int(const char*, mode_t)> {
   static int call(const char* path, mode_t mode) {
-    constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC;
-    if (const int kept = reopen(AT_FDCWD, path, kFlags); kept >= 0) return kept;
-    write_pending(AT_FDCWD, path);
-    const int descriptor = open_with_retry([&] { return next<symbol, int>(path, mode); });
-    record_open(AT_FDCWD, path, kFlags, descriptor);
-    return descriptor;
+    return open_or_reopen(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC,
+                          [&] { return next<symbol, int>(path, mode); });
   }
 };
 
@@ -273,30 +266,17 @@ struct BetweenAt<symbol, ssize_t(int, off_t*, int, off_t*, size_t, unsigned)> {
 };
 
 /// A call on a path.
-template <Symbol, class>
-struct Path;
-template <Symbol symbol, class Result, class... Args>
-struct Path<symbol, Result(const char*, Args...)> {
-  static Result call(const char* path, Args... args) {
-    write_pending(AT_FDCWD, path);
-    if constexpr (expires_name(symbol)) expire_name(AT_FDCWD, path);
-    if constexpr (renames(symbol)) expire_all_names();
-    return next<symbol, Result>(path, args...);
-  }
-};
-
-/// A call on a directory and a path.
-template <Symbol, class>
-struct PathAt;
-template <Symbol symbol, class Result, class... Args>
-struct PathAt<symbol, Result(int, const char*, Args...)> {
-  static Result call(int directory, const char* path, Args... args) {
+template <Symbol symbol>
+struct UsePath {
+  static auto call(auto next, int directory, const char* path, auto... args) {
     write_pending(visible_number(directory), path);
     if constexpr (expires_name(symbol)) expire_name(directory, path);
     if constexpr (renames(symbol)) expire_all_names();
-    return next<symbol, Result>(visible_number(directory), path, args...);
+    return next(visible_number(directory), path, args...);
   }
 };
+template <Symbol symbol, class Function>
+using Path = OnPath<symbol, UsePath<symbol>, Function>;
 
 /// The stat functions by name. Their result identifies the file: if it has pending bytes, they are
 /// written and the call is repeated.

@@ -163,34 +163,27 @@ template <Symbol symbol, class Result, class... Args>
 Result next(Args... args) {
   return chain::next<chain::LayerId::staging, symbol, Result>(args...);
 }
+template <Symbol symbol, class Work, class Function>
+using OnPath = chain::OnPath<chain::LayerId::staging, symbol, Work, Function>;
 
 // ---- treatments
 
-template <Symbol, Use, class>
-struct Named;
-template <Symbol symbol, Use use, class Result, class... Args>
-struct Named<symbol, use, Result(const char*, Args...)> {
-  static Result call(const char* path, Args... args) {
-    StagedPath staged(AT_FDCWD, path, use);
-    return next<symbol, Result>(staged.path(), args...);
-  }
-};
-template <Symbol symbol, Use use, class Result, class... Args>
-struct Named<symbol, use, Result(int, const char*, Args...)> {
-  static Result call(int directory, const char* path, Args... args) {
+template <Use use>
+struct Named {
+  static auto call(auto next, int directory, const char* path, auto... args) {
     StagedPath staged(directory, path, use);
-    return next<symbol, Result>(staged.directory(), staged.path(), args...);
+    return next(staged.directory(), staged.path(), args...);
   }
 };
 /// A call on an existing file, by name.
 template <Symbol symbol, class Function>
-using Existing = Named<symbol, Use::existing, Function>;
+using Existing = OnPath<symbol, Named<Use::existing>, Function>;
 /// A call that creates a file, and fails if it exists.
 template <Symbol symbol, class Function>
-using Create = Named<symbol, Use::create, Function>;
+using Create = OnPath<symbol, Named<Use::create>, Function>;
 /// A call that creates or truncates a file.
 template <Symbol symbol, class Function>
-using Replace = Named<symbol, Use::replace, Function>;
+using Replace = OnPath<symbol, Named<Use::replace>, Function>;
 
 /// The stat functions of old binaries: the first argument is a version.
 template <Symbol, class>
@@ -219,22 +212,14 @@ Use use_of(int flags) {
 }
 
 /// open and openat.
-template <Symbol, class>
-struct Open;
-template <Symbol symbol, class... Mode>
-struct Open<symbol, int(const char*, int, Mode...)> {
-  static int call(const char* path, int flags, Mode... mode) {
-    StagedPath staged(AT_FDCWD, path, use_of(flags));
-    return next<symbol, int>(staged.path(), flags, mode...);
-  }
-};
-template <Symbol symbol, class... Mode>
-struct Open<symbol, int(int, const char*, int, Mode...)> {
-  static int call(int directory, const char* path, int flags, Mode... mode) {
+struct OpenFile {
+  static int call(auto next, int directory, const char* path, int flags, auto... mode) {
     StagedPath staged(directory, path, use_of(flags));
-    return next<symbol, int>(staged.directory(), staged.path(), flags, mode...);
+    return next(staged.directory(), staged.path(), flags, mode...);
   }
 };
+template <Symbol symbol, class Function>
+using Open = OnPath<symbol, OpenFile, Function>;
 
 Use use_of(const char* mode) {
   const std::string_view text = mode;
@@ -300,23 +285,14 @@ int remove_both(int directory, const char* path, RemoveFile remove) {
 }
 
 /// unlink, unlinkat, remove and rmdir.
-template <Symbol, class>
-struct Remove;
-template <Symbol symbol>
-struct Remove<symbol, int(const char*)> {
-  static int call(const char* path) {
-    return remove_both(AT_FDCWD, path,
-                       [](int, const char* name) { return next<symbol, int>(name); });
+struct RemoveBoth {
+  static int call(auto next, int directory, const char* path, auto... flags) {
+    return remove_both(directory, path,
+                       [=](int at, const char* name) { return next(at, name, flags...); });
   }
 };
-template <Symbol symbol>
-struct Remove<symbol, int(int, const char*, int)> {
-  static int call(int directory, const char* path, int flags) {
-    return remove_both(directory, path, [flags](int at, const char* name) {
-      return next<symbol, int>(at, name, flags);
-    });
-  }
-};
+template <Symbol symbol, class Function>
+using Remove = OnPath<symbol, RemoveBoth, Function>;
 
 void remove_file(int directory, const char* path) {
   base::system_call(SYS_unlinkat, directory, path, 0);

@@ -50,6 +50,8 @@ template <Symbol symbol, class Result, class... Args>
 Result next(Args... args) {
   return chain::next<chain::LayerId::striping, symbol, Result>(args...);
 }
+template <Symbol symbol, class Work, class Function>
+using OnPath = chain::OnPath<chain::LayerId::striping, symbol, Work, Function>;
 
 /// The values of one hint as numbers, a flag as 0 or 1.
 struct Outcome {
@@ -211,35 +213,21 @@ bool creates(int flags) {
 }
 
 /// open, openat and creat.
-template <Symbol, class>
-struct Open;
-template <Symbol symbol>
-struct Open<symbol, int(const char*, int, mode_t)> {
-  static int call(const char* path, int flags, mode_t mode) {
+struct CreateFile {
+  static int call(auto next, int directory, const char* path, int flags, mode_t mode) {
     const auto open = [=](bool created) {
-      return next<symbol, int>(path, created ? flags & ~O_EXCL : flags, mode);
-    };
-    return creates(flags) ? create_and_open(AT_FDCWD, path, mode, open, (flags & O_EXCL) != 0)
-                          : open(false);
-  }
-};
-template <Symbol symbol>
-struct Open<symbol, int(int, const char*, int, mode_t)> {
-  static int call(int directory, const char* path, int flags, mode_t mode) {
-    const auto open = [=](bool created) {
-      return next<symbol, int>(directory, path, created ? flags & ~O_EXCL : flags, mode);
+      return next(directory, path, created ? flags & ~O_EXCL : flags, mode);
     };
     return creates(flags) ? create_and_open(directory, path, mode, open, (flags & O_EXCL) != 0)
                           : open(false);
   }
-};
-template <Symbol symbol>
-struct Open<symbol, int(const char*, mode_t)> {
-  static int call(const char* path, mode_t mode) {
-    return create_and_open(AT_FDCWD, path, mode,
-                           [=](bool) { return next<symbol, int>(path, mode); });
+  static int call(auto next, int directory, const char* path, mode_t mode) {
+    return create_and_open(directory, path, mode,
+                           [=](bool) { return next(directory, path, mode); });
   }
 };
+template <Symbol symbol, class Function>
+using Open = OnPath<symbol, CreateFile, Function>;
 
 /// A mode of fopen, without `x` if the file has been created for it.
 class Mode {
@@ -361,24 +349,15 @@ void stripe_directory(int directory, const char* path) {
 }
 
 /// mkdir and mkdirat.
-template <Symbol, class>
-struct Directory;
-template <Symbol symbol>
-struct Directory<symbol, int(const char*, mode_t)> {
-  static int call(const char* path, mode_t mode) {
-    const int result = next<symbol, int>(path, mode);
-    if (result == 0) stripe_directory(AT_FDCWD, path);
-    return result;
-  }
-};
-template <Symbol symbol>
-struct Directory<symbol, int(int, const char*, mode_t)> {
-  static int call(int directory, const char* path, mode_t mode) {
-    const int result = next<symbol, int>(directory, path, mode);
+struct MakeDirectory {
+  static int call(auto next, int directory, const char* path, mode_t mode) {
+    const int result = next(directory, path, mode);
     if (result == 0) stripe_directory(directory, path);
     return result;
   }
 };
+template <Symbol symbol, class Function>
+using Directory = OnPath<symbol, MakeDirectory, Function>;
 
 }  // namespace
 
