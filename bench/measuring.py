@@ -22,9 +22,9 @@ def make_parser(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def add_library_argument(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+def add_library_argument(parser: argparse.ArgumentParser) -> None:
     """Adds the option --library."""
-    parser.add_argument("--library", type=resolve_path, required=required, help="libpario.so")
+    parser.add_argument("--library", type=resolve_path, required=True, help="libpario.so")
 
 
 def resolve_path(text: str) -> Path:
