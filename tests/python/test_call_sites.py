@@ -92,19 +92,43 @@ def test_places_are_described_as_far_as_they_are_known() -> None:
     assert describe(Frame(file="/a/b.py", function="Popen.__init__")) == "Popen.__init__ in b.py"
 
 
-def test_lines_are_in_the_order_of_the_calls_where_calls_cost_by_their_number() -> None:
+def find_small_writes(stacks: tuple[int, ...], calls: tuple[int, ...], seconds: tuple[float, ...]):
+    """Returns the finding on 20,000 small writes, whose sites have these stacks (lines 8 and 9; -1:
+    not known), calls and seconds."""
     made = make_job(1, wall=10.0)
     made.has.add("sites")
     add_record(made, 0, "/scratch/out", writes=20_002, bytes_written=80_000_000, write_time=4.0)
     made.stacks = [(replace(USER, line=line),) for line in (8, 9)]
     made.function_names = ["write"]
-    made.sites = np.zeros(2, SITE)
-    made.sites["stack"] = 0, 1
+    made.sites = np.zeros(len(stacks), SITE)
+    made.sites["stack"] = stacks
     made.sites["kind"] = EVENT_KINDS.index("write")
-    made.sites["calls"] = 20_000, 2
-    made.sites["seconds"] = 1.5, 2.5
+    made.sites["calls"] = calls
+    made.sites["seconds"] = seconds
     (finding,) = (one for one in analyze(made).findings if one.rule == "small-writes")
+    return finding
+
+
+def test_lines_are_in_the_order_of_the_calls_where_calls_cost_by_their_number() -> None:
+    finding = find_small_writes((0, 1), (20_000, 2), (1.5, 2.5))
     assert [site.line for site in finding.sites] == [8, 9]
+
+
+@pytest.mark.parametrize(
+    ("known", "lines", "says"),
+    [(60, [], True), (9_999, [], True), (10_001, [8], False), (20_002, [8], False)],
+)
+def test_a_line_is_named_only_if_most_stacks_are_known(
+    known: int, lines: list[int], says: bool
+) -> None:
+    finding = find_small_writes((0, -1), (known, 20_002 - known), (1.5, 2.5))
+    assert [site.line for site in finding.sites] == lines
+    lost = [fact.text for fact in finding.evidence if "no line is named" in fact.text]
+    assert bool(lost) == says
+    if known == 60:
+        assert lost == [
+            "no line is named: the call stacks of 19,942 of these 20,002 calls were lost"
+        ]
 
 
 def test_lines_of_addr2line_with_inlined_calls_are_parsed() -> None:

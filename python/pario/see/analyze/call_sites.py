@@ -4,23 +4,51 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from pario import wording
 from pario.see.analyze import libraries
 from pario.see.analyze.arrays import Ints, Mask, Table
 from pario.see.analyze.cells import KIND_OF_EVENTS, find_rows
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim
-from pario.see.analyze.model import CallSite, StackRow
+from pario.see.analyze.model import CallSite, Evidence, StackRow
 from pario.see.analyze.waiting import COMMUNICATION
 from pario.see.tables.model import EVENT_KINDS, Frame
 
 #: Call sites of a finding, and stacks of the flame graph.
 MOST_SITES, MOST_STACKS = 20, 1000
+#: The least part of the calls of a finding whose stacks must be known to name its lines.
+ENOUGH_KNOWN = 0.5
 #: The end of a place in an installed program.
 NO_LINES = "(it has no line information)"
+
+
+@dataclass(frozen=True)
+class Places:
+    """The places that make some calls, and the number of these calls with and without a place."""
+
+    sites: tuple[CallSite, ...] = ()
+    calls: int = 0
+    without: int = 0
+
+    @property
+    def named(self) -> tuple[CallSite, ...]:
+        """The places that stand for the calls: none if most calls have no known place."""
+        enough = self.calls - self.without >= ENOUGH_KNOWN * self.calls
+        return self.sites if enough else ()
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """A sentence on the calls without a place if there are too many of them."""
+        if self.named or not self.without:
+            return ()
+        lost, all_calls = wording.count(self.without), wording.count(self.calls)
+        text = f"no line is named: the call stacks of {lost} of these {all_calls} calls were lost"
+        return (Evidence(text, values={"lost": self.without / self.calls}),)
 
 
 class CallSites:
@@ -36,19 +64,19 @@ class CallSites:
         sites = self._sites
         return find_rows(self._facts.records, sites["process"], sites["file"], sites["layer"])
 
-    def of_claims(self, claims: Iterable[Claim], *, by_calls: bool = False) -> tuple[CallSite, ...]:
+    def of_claims(self, claims: Iterable[Claim], *, by_calls: bool = False) -> Places:
         """Return the places that make the calls of claims, most seconds (or calls) first."""
         if not len(self._sites):
-            return ()
+            return Places()
         mask = np.zeros(len(self._sites), bool)
         for claim in claims:
             mask |= self._of_claim(claim)
         return self._places(mask, by_calls=by_calls)
 
-    def of_functions(self, names: Iterable[str], processes: Iterable[int]) -> tuple[CallSite, ...]:
+    def of_functions(self, names: Iterable[str], processes: Iterable[int]) -> Places:
         """Return the places in processes that call functions, most seconds first."""
         if not len(self._sites):
-            return ()
+            return Places()
         wanted = set(names)
         chosen = np.array([name in wanted for name in self._facts.job.function_names], bool)
         own = np.isin(self._sites["process"], np.array(list(processes), np.int64))
@@ -61,7 +89,7 @@ class CallSites:
             return ""
         wanted = np.isin(self._sites["kind"], [EVENT_KINDS.index(kind) for kind in kinds])
         own = np.append(files, False)[self._sites["file"]] | (self._sites["file"] < 0)
-        places = self._places(np.asarray(wanted & own))
+        places = self._places(np.asarray(wanted & own)).named
         return max(places, key=lambda site: site.calls).place if places else ""
 
     def _of_claim(self, claim: Claim) -> Mask:
@@ -80,14 +108,14 @@ class CallSites:
             (known | folded) & ~communicates & (KIND_OF_EVENTS[sites["kind"]] == claim.kind)
         )
 
-    def _places(self, mask: Mask, *, by_calls: bool = False) -> tuple[CallSite, ...]:
+    def _places(self, mask: Mask, *, by_calls: bool = False) -> Places:
         """Sum the sites of a mask by place, and sort them by seconds or calls."""
         sites = _sums(self._sites[mask], "stack")
         total = max(int(sites["calls"].sum()), 1)
         groups: dict[tuple[str, str, int], list[int]] = defaultdict(list)
         for number, stack in enumerate(sites["stack"].tolist()):
             groups[self._place(stack)].append(number)
-        groups.pop(("", "", 0), None)
+        unknown = groups.pop(("", "", 0), [])
         found = []
         for (text, file, line), numbers in groups.items():
             rows = sites[numbers]
@@ -106,7 +134,8 @@ class CallSites:
                 )
             )
         found.sort(key=lambda site: -(site.calls if by_calls else site.seconds))
-        return tuple(found[:MOST_SITES])
+        without = int(sites["calls"][unknown].sum())
+        return Places(tuple(found[:MOST_SITES]), int(sites["calls"].sum()), without)
 
     def _place(self, stack: int) -> tuple[str, str, int]:
         """Return the text, file and line of the call site of a stack; empty if it has none."""

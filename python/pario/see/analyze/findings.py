@@ -78,6 +78,11 @@ def _finding(
     sites: CallSites,
 ) -> Finding:
     settings = settings_for(rule.repairs, candidate, environment, buffered)
+    places = (
+        sites.of_functions(candidate.functions, candidate.processes)
+        if candidate.functions
+        else sites.of_claims(candidate.claims, by_calls=rule.by_calls)
+    )
     return Finding(
         rule=rule.name,
         title=candidate.title,
@@ -85,7 +90,7 @@ def _finding(
         seconds=seconds,
         method=candidate.method,
         confidence=candidate.confidence,
-        evidence=candidate.evidence,
+        evidence=(*candidate.evidence, *places.evidence),
         fixes=(*fixes_by(settings), *_fixes(rule, candidate, buffered)),
         files=candidate.files,
         file_count=candidate.file_count,
@@ -93,11 +98,7 @@ def _finding(
         pace=candidate.pace,
         remedy=rule.remedy,
         settings=settings,
-        sites=(
-            sites.of_functions(candidate.functions, candidate.processes)
-            if candidate.functions
-            else sites.of_claims(candidate.claims, by_calls=rule.by_calls)
-        ),
+        sites=places.named,
         why_not="" if settings else reason_against(rule.repairs, candidate) or rule.why_not,
     )
 
