@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
 
 from environment import RESULTS
 
+from pario import wording
 from pario.see.analyze.findings import RANGE
 
 #: A gain below this share of the program's time is too small to compare a promise with.
@@ -41,7 +42,8 @@ for settings is the gain that `pario advise` states ([settings.md](settings.md))
 replays, or an estimate where the calls cannot be replayed. It is compared with the gain of the
 same program with these settings. A promise for a change of the program is the estimate of the
 finding ([findings.md](findings.md)), compared with the gain of the twin. Only programs whose repair
-saves at least 10 % of their time count. Seconds are medians.
+saves at least 10 % of their time count. Seconds are medians of the runs of each program. A ratio
+from fewer than three runs may be noise, because one slow run moves the median.
 """
 
 
@@ -55,6 +57,7 @@ class Prediction:
     before: float  # the program's time
     promised: float
     gained: float
+    runs: int  # of the program, whose median is its time
 
     @property
     def counts(self) -> bool:
@@ -113,7 +116,10 @@ def list_settings(rows: Iterable[dict[str, str]]) -> Iterator[Prediction]:
         if before is not None and fixed is not None:
             promised = float(of[0]["promised_seconds"])
             rule = of[0]["rule"] or "(no finding)"
-            yield Prediction(rule, program, of[0]["promise"], before, promised, before - fixed)
+            runs = sum(row["way"] == "bad" for row in of)
+            yield Prediction(
+                rule, program, of[0]["promise"], before, promised, before - fixed, runs
+            )
 
 
 def list_changes(rows: Iterable[dict[str, str]]) -> Iterator[Prediction]:
@@ -126,7 +132,8 @@ def list_changes(rows: Iterable[dict[str, str]]) -> Iterator[Prediction]:
             continue
         first = next(row["first_finding"] for row in of if row["way"] == "bad")
         rule = "(no finding)" if first in ("none", "healthy") else first
-        yield Prediction(rule, program, "change", before, promised, before - twin)
+        runs = sum(row["way"] == "bad" for row in of)
+        yield Prediction(rule, program, "change", before, promised, before - twin, runs)
 
 
 def summarize(name: str, predictions: list[Prediction], source: str) -> Iterator[str]:
@@ -139,8 +146,10 @@ def summarize(name: str, predictions: list[Prediction], source: str) -> Iterator
     made = [one for one in counted if one.promised > 0]
     right = sum(one.error <= RIGHT for one in made)
     wrong = sum(one.error > WRONG for one in made)
+    least = min(one.runs for one in counted)
     text = (
-        f"Of {len(counted)} programs whose repair saves at least 10 %, {len(made)} had a promise."
+        f"Each program has {wording.plural(least, 'run')} or more."
+        f" Of {len(counted)} programs whose repair saves at least 10 %, {len(made)} had a promise."
         f" Of the promises, {right} are within a factor of {RIGHT:g} of the gain, and {wrong}"
         f" beyond a factor of {WRONG:g} (`bench/results/{source}`)."
     )

@@ -66,6 +66,14 @@ def test_the_last_complete_run_counts(tmp_path: Path) -> None:
     assert [one.program for one in list_settings(found)] == ["new"]
 
 
+def test_the_page_states_the_runs_of_the_program_with_fewest(tmp_path: Path) -> None:
+    rows = [*ways("a", 2.0, 1.0, 0.8), *ways("a", 2.1, 1.0, 0.8), *ways("b", 2.0, 1.0, 0.9)]
+    record(tmp_path / "2026-01-01-m", rows, r1=True)
+    assert "Each program has 1 run or more." in " ".join(render(tmp_path).split())
+    record(tmp_path / "2026-01-01-m", rows[:4], r1=True)
+    assert "Each program has 2 runs or more." in " ".join(render(tmp_path).split())
+
+
 def test_a_repair_without_a_promise_is_counted_as_such(tmp_path: Path) -> None:
     record(tmp_path / "2026-01-01-m", ways("a", 2.0, 1.0, 0.0), r1=True)
     assert "1 programs whose repair saves at least 10 %, 0 had a promise" in (
