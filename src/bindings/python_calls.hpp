@@ -12,7 +12,8 @@
 
 namespace pario::bindings {
 
-/// The first exception of Python during work of this thread that released the GIL.
+/// The first exception of Python during work of this thread that released the GIL; of the innermost
+/// one, where a callback begins such work itself.
 inline thread_local std::exception_ptr raised;
 
 /// Calls back into Python; an exception becomes `raised`, and an Error.
@@ -37,11 +38,12 @@ inline base::Status run_signal_handlers() {
 /// Runs `work` without the GIL. Returns its result, and the exception of its callbacks or null.
 template <class Work>
 auto release_gil_for(Work work) {
+  std::exception_ptr outer = std::exchange(raised, nullptr);
   auto result = [&] {
     const Released released;
     return work();
   }();
-  return std::pair{std::move(result), std::exchange(raised, nullptr)};
+  return std::pair{std::move(result), std::exchange(raised, std::move(outer))};
 }
 
 /// Runs `work` without the GIL, then raises the exception of its callbacks.

@@ -15,10 +15,12 @@ import tarfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from pario._native import Comm, shuffle_records
 from pario.cli import main
 from pario.records import Dataset
 from tests.python.support.lines import LINES
@@ -364,3 +366,36 @@ class TestLooks:
                 == 0
             )
             assert [bytes(record) for record in Dataset(tmp_path / "raw")] == [b"a", b"bc", b"def"]
+
+
+def test_an_exchange_after_an_interrupt_waits_for_other_ranks(tmp_path):
+    lines, waits = tmp_path / "in.txt", []
+    lines.write_bytes(b"a line\n" * 100_000)
+    messages = Comm(0, 2, lambda to, message: None, lambda: None)
+
+    def gather(mine):
+        begin = time.monotonic()
+        waits.append(messages.receive(1, -1, begin, 0.05, lambda: waits.append("a check")))
+        return [mine, mine]
+
+    def show(done, whole):
+        waits.append("the interrupt")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        shuffle_records(
+            [os.fsencode(lines)],
+            "lines",
+            [os.fsencode(tmp_path / "out")],
+            7,
+            1 << 28,
+            os.fsencode(tmp_path),
+            1,
+            "buckets",
+            False,
+            "raise",
+            show,
+            SimpleNamespace(rank=0, size=2, gather=gather),
+        )
+    after = waits[waits.index("the interrupt") + 1 :]
+    assert "a check" in after and after[-1] is None
