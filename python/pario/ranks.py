@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pario import wording
 from pario.errors import ParioError
-from pario.interrupts import check
+from pario.interrupts import check, defer_interrupt
 from pario.progress import Show, silent
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ PATIENCE = 600.0
 _GRACE = 10.0
 #: Keep-alives that a working rank sends within the patience of a waiting one.
 _KEEP_ALIVES = 4
+#: The number of rank 0's last answer, which is that to any question.
+_LAST = -1
 
 #: The name of a rank's call, its error, and its result; None from a rank that no longer waits for
 #: an answer.
@@ -73,7 +75,6 @@ class Ranks:
         self.patience, self.error, self.comm, self.threads = patience, error, comm, threads
         self._channel = messages.channel() if messages else 0
         self._asked = 0  # questions of this rank to rank 0
-        self._has_left = False  # True if this rank has reported an interrupt
         #: True if rank 0 has died, so that another one has to tell the user.
         self.first_is_lost = False
         # On rank 0: messages that arrived before their call, and the calls that absent ranks have
@@ -146,10 +147,14 @@ class Ranks:
         return reply  # type: ignore[no-any-return]
 
     def gather(self, mine: bytes) -> list[bytes]:
-        """Sends the bytes of each rank to all ranks. Collective; that of MPI is not interrupted."""
-        if self.comm is not None:
+        """Sends the bytes of each rank to all ranks. Collective; an interrupt during that of MPI is
+        raised at its end."""
+        if self.comm is None:
+            return self.together("the exchange", lambda: mine, lambda found: found)
+        with defer_interrupt():
+            # MPI would wait forever for a rank that has left: all are here before it begins.
+            self.together("the exchange", lambda: None, lambda _: None)
             return self.comm.allgather(mine)  # type: ignore[no-any-return]
-        return self.together("the exchange", lambda: mine, lambda found: found)
 
     def moving(self, show: Show = silent) -> Show:
         """Returns a ``show`` that also sends keep-alives, for work that may take longer than the
@@ -215,16 +220,22 @@ class Ranks:
         message = self._messages.receive(self._channel, rank, begin, patience, check)
         return message and (message[0], pickle.loads(message[1]))
 
-    def leave(self, what: str) -> None:
-        """Reports the end of this rank by an interrupt, unless a collective call has: the others
-        get an error in their next or current call. Rank 0 waits for them as :meth:`together`."""
-        if not self._has_left:
-            self._leave(what, (what, "it was interrupted", None), lambda _: None)
+    def leave(self, error: BaseException) -> None:
+        """Reports the end of this rank by an error to the others: they get it in their current or
+        next collective call. The last call of this rank; it does not wait."""
+        if self._messages is None:
+            return
+        text = "it was interrupted" if isinstance(error, KeyboardInterrupt) else _text(error)
+        if self.is_first:
+            for rank in range(1, self.size):
+                self._send(rank, (_LAST, f"rank 0: {text}", None))
+        else:
+            self._asked += 1
+            self._send(0, (self._asked, ("the end", text, None)))
 
     def _leave(self, what: str, outcome: _Outcome, decide: Callable[[list[Any]], Any]) -> None:
         """Reports an interrupt to the other ranks. Rank 0 waits for them _GRACE seconds at most,
         because the user wants the program to end."""
-        self._has_left = True
         if self.is_first:
             patience, self.patience = self.patience, min(self.patience, _GRACE)
             try:
@@ -303,7 +314,7 @@ class Ranks:
             self._send(0, (self._asked, outcome))
             while (message := self._receive(0, begin, patience)) is not None:
                 number, text, reply = message[1]
-                if number == self._asked:  # not a late answer to an earlier question
+                if number in (self._asked, _LAST):  # not a late answer to an earlier question
                     return text, reply, None
         except ProcessLookupError as error:
             self.first_is_lost = True
@@ -329,6 +340,14 @@ def _judge(
     outcomes: dict[int, _Outcome], decide: Callable[[list[Any]], Any]
 ) -> tuple[tuple[str, Any], BaseException | None]:
     """Rank 0's answer, and the exception of ``decide`` or None."""
+    failed = {rank: text for rank, (_, text, _) in sorted(outcomes.items()) if text}
+    if failed:
+        texts = dict.fromkeys(failed.values())
+        where = [
+            f"rank {wording.ranks(rank for rank, said in failed.items() if said == text)}: {text}"
+            for text in list(texts)[:3]
+        ]
+        return ("; ".join(where), None), None
     elsewhere = [rank for rank, (what, _, _) in sorted(outcomes.items()) if what != outcomes[0][0]]
     if elsewhere:
         return (
@@ -338,14 +357,6 @@ def _judge(
             ),
             None,
         ), None
-    failed = {rank: text for rank, (_, text, _) in sorted(outcomes.items()) if text}
-    if failed:
-        texts = dict.fromkeys(failed.values())
-        where = [
-            f"rank {wording.ranks(rank for rank, said in failed.items() if said == text)}: {text}"
-            for text in list(texts)[:3]
-        ]
-        return ("; ".join(where), None), None
     try:
         return ("", decide([outcomes[rank][2] for rank in range(len(outcomes))])), None
     except BaseException as error:

@@ -131,34 +131,66 @@ def test_an_interrupt_of_one_rank_ends_all_and_leaves_nothing(lines, tmp_path, r
     assert {path.name for path in tmp_path.iterdir()} == {"in.txt", "out", "pids"}
 
 
-# Rank 1 receives Ctrl-C before it joins one of the exchanges for which the other rank waits.
-INTERRUPTED_EXCHANGE = """
+# A rank runs END before it joins one of the exchanges for which the other rank waits.
+ENDED_EXCHANGE = """
 import itertools, os, signal
 from pario import ranks
 signal.signal(signal.SIGINT, signal.default_int_handler)
 gather, count = ranks.Ranks.gather, itertools.count(1)
-def gather_interrupted(self, mine):
-    if self.rank == 1 and next(count) == int(os.environ["EXCHANGE"]):
-        os.kill(os.getpid(), signal.SIGINT)
+def gather_or_end(self, mine):
+    if self.rank == int(os.environ["RANK"]) and next(count) == int(os.environ["EXCHANGE"]):
+        exec(os.environ["END"])
     return gather(self, mine)
-ranks.Ranks.gather = gather_interrupted
+ranks.Ranks.gather = gather_or_end
+"""
+INTERRUPT = "os.kill(os.getpid(), signal.SIGINT)"
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    "case",
+    select_for_ci(
+        [
+            (1, 1, INTERRUPT, "pario records: interrupted"),
+            (1, 2, f"{INTERRUPT}; {INTERRUPT}", "rank 1: it was interrupted"),
+            (0, 2, f"{INTERRUPT}; {INTERRUPT}", "pario records: interrupted"),
+            (1, 2, "raise MemoryError('none')", "pario records: rank 1: MemoryError: none"),
+            (0, 3, "raise MemoryError('none')", "\nMemoryError: none"),
+            (1, 3, INTERRUPT, "rank 1"),
+        ],
+        2,
+    ),
+)
+def test_the_end_of_a_rank_before_an_exchange_ends_all_and_leaves_nothing(lines, case):
+    rank, exchange, end, said = case
+    words = ["records", "shuffle", lines, "-o", lines.with_name("out"), "--way", "buckets"]
+    done = run_command(
+        [*ranks_of(MPIS["mpich-5"], 2), "-c", ENDED_EXCHANGE + PARIO, *words],
+        env=os.environ | {"RANK": str(rank), "EXCHANGE": str(exchange), "END": end},
+    )
+    assert done.returncode != 0
+    assert done.stderr.count(said) == 1, done.stderr
+    again, _ = shuffle(ranks_of(MPIS["mpich-5"], 2), lines, "out", "--way", "buckets")
+    assert again.returncode == 0, again.stderr
+    assert {path.name for path in lines.parent.iterdir()} == {"in.txt", "out"}
+
+
+FEW_FILES = """
+import os, resource
+if os.environ["PMI_RANK"] == "1":
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
 """
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("exchange", select_for_ci([1, 2, 3], 1))
-def test_an_interrupt_before_an_exchange_ends_all_and_leaves_nothing(lines, exchange):
-    words = ["records", "shuffle", lines, "-o", lines.with_name("out"), "--way", "buckets"]
+def test_an_error_of_one_rank_between_collective_calls_ends_all(lines):
+    words = ["records", "split", lines, "-o", lines.with_name("out.txt"), "--shards", "40"]
     done = run_command(
-        [*ranks_of(MPIS["mpich-5"], 2), "-c", INTERRUPTED_EXCHANGE + PARIO, *words],
-        env=os.environ | {"EXCHANGE": str(exchange)},
+        [*ranks_of(MPIS["mpich-5"], 2), "-c", FEW_FILES + PARIO, *words], env=os.environ
     )
-    assert done.returncode != 0
-    assert done.stderr.count("pario records: interrupted") == 1, done.stderr
-    assert "rank 1" in done.stderr
-    again, _ = shuffle(ranks_of(MPIS["mpich-5"], 2), lines, "out", "--way", "buckets")
-    assert again.returncode == 0, again.stderr
-    assert {path.name for path in lines.parent.iterdir()} == {"in.txt", "out"}
+    assert done.returncode == 2
+    said = "pario records: rank 1: 80 shards are more files than may be open: 100"
+    assert done.stderr.count("pario records: ") == 1 and said in done.stderr
 
 
 def test_ranks_of_a_foreign_mpi_are_noticed(lines):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import math
 import pickle
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -162,18 +164,50 @@ def test_an_interrupt_of_one_rank_is_sent_to_all(where: int, kind: type[BaseExce
 
 
 @pytest.mark.parametrize("where", [0, 1, 2])
-def test_a_rank_that_leaves_between_calls_ends_the_next_call_of_others(where: int) -> None:
+@pytest.mark.parametrize(
+    ("end", "text"),
+    [(KeyboardInterrupt(), "it was interrupted"), (MemoryError("no"), "MemoryError: no")],
+)
+def test_a_rank_that_leaves_between_calls_ends_the_next_call_of_others(
+    where: int, end: BaseException, text: str
+) -> None:
     def program(mine: Ranks) -> str:
         mine.agree("an earlier call", lambda: None)
         if mine.rank == where:
-            mine.leave("an interrupt")
-            mine.leave("an interrupt")
+            mine.leave(end)
             return "left"
         with pytest.raises(ParioError) as raised:
             mine.agree("a save", lambda: None)
-        return "told" if f"rank {where}" in str(raised.value) else str(raised.value)
+        return str(raised.value)
 
-    assert run(3, program) == ["left" if rank == where else "told" for rank in range(3)]
+    expected = f"rank {where}: {text}"
+    assert run(3, program) == ["left" if rank == where else expected for rank in range(3)]
+
+
+def test_rank_0_that_has_left_is_not_waited_for_by_a_rank_that_comes_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ranks, "_GRACE", 0.0)
+    has_left = threading.Event()
+
+    def program(mine: Ranks) -> str:
+        mine.patience = math.inf
+
+        def work() -> None:
+            if mine.is_first:
+                raise KeyboardInterrupt
+            has_left.wait()
+
+        try:
+            mine.agree("long work", work)
+        except BaseException as error:
+            if mine.is_first:
+                mine.leave(error)
+            has_left.set()
+            return f"{type(error).__name__}: {error}"
+        return ""
+
+    assert run(2, program) == ["KeyboardInterrupt: ", "CheckpointError: rank 0: it was interrupted"]
 
 
 @pytest.mark.parametrize(("rank", "most"), [(0, 10.0), (1, 0.0)])

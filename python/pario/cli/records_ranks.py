@@ -29,9 +29,9 @@ def ranks_here(environment: Mapping[str, str], command: str) -> Iterator[Ranks]:
     first rank makes indexes while the others wait.
 
     An error of the body is raised on the first rank; others end with status 2, so that the user
-    reads one line. The same holds if the processes cannot exchange messages. An interrupt is raised
-    at the next :func:`check`, never between the messages of a collective call, for which the others
-    would wait.
+    reads one line. The same holds if the processes cannot exchange messages. Any exception of one
+    rank ends the others. An interrupt is raised at the next :func:`check`, never between the
+    messages of a collective call, for which the others would wait.
     """
     launch = launch_of(environment)
     if launch.seat.size == 1:
@@ -46,14 +46,12 @@ def ranks_here(environment: Mapping[str, str], command: str) -> Iterator[Ranks]:
         ranks.patience, ranks.error = math.inf, ParioError
         try:
             yield ranks
-        except (ParioError, OSError):
-            if ranks.is_first or ranks.first_is_lost:
+        except BaseException as error:  # the others wait for this rank
+            with suppress(Exception):  # another rank has died
+                ranks.leave(error)
+            if not isinstance(error, ParioError | OSError) or ranks.is_first or ranks.first_is_lost:
                 raise
             raise SystemExit(2) from None
-        except KeyboardInterrupt:
-            with suppress(ParioError, OSError):
-                ranks.leave("an interrupt")
-            raise
 
 
 @contextmanager
