@@ -40,8 +40,9 @@ class Converter {
       records_ += input.count();
       bytes_ += input.index().whole().length();
     }
-    first_ = share_of(ranks_.rank);
-    behind_ = share_of(ranks_.rank + 1);
+    const base::Extent share = ranks_.share_of(records_);
+    first_ = share.begin;
+    behind_ = share.end;
     parts_.resize(request.outputs.size());
     meter_.emplace(show, ranks_.alone() ? bytes_ : 2 * bytes_ / ranks_.count);
   }
@@ -56,10 +57,6 @@ class Converter {
   }
 
  private:
-  std::uint64_t share_of(unsigned rank) const {
-    return static_cast<std::uint64_t>(static_cast<unsigned __int128>(records_) * rank /
-                                      ranks_.count);
-  }
   /// The first record of a shard.
   std::uint64_t first_of(std::uint64_t shard) const {
     return static_cast<std::uint64_t>(static_cast<unsigned __int128>(records_) * shard /

@@ -56,6 +56,13 @@ base::Result<Numbers> decode(const std::string& bytes, unsigned rank) {
 
 }  // namespace
 
+base::Extent Ranks::share_of(std::uint64_t whole) const {
+  const auto begin_of = [&](unsigned of) {
+    return static_cast<std::uint64_t>(static_cast<unsigned __int128>(whole) * of / count);
+  };
+  return {begin_of(rank), begin_of(rank + 1)};
+}
+
 base::Result<std::vector<Numbers>> Ranks::exchange(const base::Status& mine,
                                                    const Numbers& numbers) const {
   if (alone()) return mine ? base::Result<std::vector<Numbers>>({numbers}) : mine.error();

@@ -20,6 +20,9 @@ struct Ranks {
 
   bool alone() const { return count == 1; }
   bool first() const { return rank == 0; }
+  /// This rank's part of `whole` bytes, records or other units: parts are contiguous, in the order
+  /// of ranks, and differ by one unit at most.
+  base::Extent share_of(std::uint64_t whole) const;
   /// Returns the numbers of all ranks; if `mine` of a rank is an Error, the first one on all ranks.
   /// Collective.
   base::Result<std::vector<std::vector<std::uint64_t>>> exchange(

@@ -181,11 +181,11 @@ base::Result<std::vector<Bucket>> Shuffler::into_buckets(
 }
 
 base::Status Shuffler::fill() {
-  const Ranks& ranks = request_.ranks;
   if (base::Status status = make_heap(); !status) return status;
-  const std::uint64_t chunks = (source_.size() + plan_.chunk - 1) / plan_.chunk;
-  next_ = chunks * ranks.rank / ranks.count;
-  chunks_ = chunks * (ranks.rank + 1) / ranks.count;
+  const base::Extent chunks =
+      request_.ranks.share_of((source_.size() + plan_.chunk - 1) / plan_.chunk);
+  next_ = chunks.begin;
+  chunks_ = chunks.end;
   auto buckets =
       into_buckets({}, plan_.buckets, [&](BucketWriter& writer) { return fill_some(writer); });
   if (!buckets.ok()) return buckets.error();
@@ -273,8 +273,7 @@ base::Status Shuffler::share() {
     buckets_.clear();
     for (const auto& each : *all) merge(buckets_, buckets_of(each));
   }
-  const std::size_t first = buckets_.size() * ranks.rank / ranks.count,
-                    behind = buckets_.size() * (ranks.rank + 1) / ranks.count;
+  const auto [first, behind] = ranks.share_of(buckets_.size());
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     if (i == first) first_record_ = records_;
     if (i < first) first_byte_ += buckets_[i].bytes;
