@@ -15,6 +15,7 @@ import pytest
 
 from pario.cli import main
 from pario.prove.bench.array import Block, shape_of
+from pario.prove.bench.launch import launcher
 from pario.prove.bench.results import Measure, rows_of
 from pario.prove.bench.table import PATTERNS
 from tests.support.commands import run_command, start_command
@@ -189,3 +190,27 @@ def test_errors_name_what_was_wrong(
 def test_the_table_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "patterns", "--list"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(PATTERNS)
+
+
+# Rank 1 receives Ctrl-C where the other rank waits in a barrier.
+INTERRUPTED_RANK = """
+import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from mpi4py import MPI
+from pario.prove.bench.worker import run_worker
+def main(request):
+    if MPI.COMM_WORLD.Get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGINT)
+    MPI.COMM_WORLD.Barrier()
+run_worker(main)
+"""
+
+
+@pytest.mark.system
+@needs_mpi
+@pytest.mark.mpi
+def test_an_interrupt_of_one_rank_ends_all() -> None:
+    start = [*launcher(None), "-n", "2", sys.executable, "-c", INTERRUPTED_RANK, "{}"]
+    done = run_command(start)
+    assert done.returncode != 0
+    assert "pario bench: rank 1: KeyboardInterrupt" in done.stderr

@@ -120,11 +120,11 @@ def mpi_name() -> str:
 
 
 def run_worker(main: Callable[[dict[str, Any]], None]) -> None:
-    """Run a worker with the request of the command line. An error on one rank ends all ranks, which
-    would wait for it otherwise."""
+    """Run a worker with the request of the command line. An error or an interrupt of one rank ends
+    all ranks, which would wait for it otherwise."""
     try:
         main(json.loads(sys.argv[1]))
-    except Exception as error:
+    except BaseException as error:
         print(
             f"pario bench: rank {MPI.COMM_WORLD.Get_rank()}: {type(error).__name__}: {error}",
             file=sys.stderr,
