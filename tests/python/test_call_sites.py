@@ -16,7 +16,7 @@ from rich.console import Console
 from pario.see.analyze import analyze
 from pario.see.analyze.call_sites import describe
 from pario.see.analyze.libraries import user_depth
-from pario.see.analyze.model import CallSite, StackRow
+from pario.see.analyze.model import CallSite, Finding, StackRow
 from pario.see.report import html, terminal
 from pario.see.report.html.charts.flame import flame_graph
 from pario.see.symbols import elf, programs
@@ -92,19 +92,25 @@ def test_places_are_described_as_far_as_they_are_known() -> None:
     assert describe(Frame(file="/a/b.py", function="Popen.__init__")) == "Popen.__init__ in b.py"
 
 
-def find_small_writes(stacks: tuple[int, ...], calls: tuple[int, ...], seconds: tuple[float, ...]):
-    """Returns the finding on 20,000 small writes, whose sites have these stacks (lines 8 and 9; -1:
-    not known), calls and seconds."""
+def find_small_writes(
+    stacks: tuple[int, ...],
+    calls: tuple[int, ...],
+    seconds: tuple[float, ...],
+    files: tuple[int, ...] = (0,),
+) -> Finding:
+    """Returns the finding on 20,000 small writes, whose sites have these stacks (lines 8, 9 and 10;
+    -1: not known), calls, seconds and files (-1: one without a row)."""
     made = make_job(1, wall=10.0)
     made.has.add("sites")
     add_record(made, 0, "/scratch/out", writes=20_002, bytes_written=80_000_000, write_time=4.0)
-    made.stacks = [(replace(USER, line=line),) for line in (8, 9)]
+    made.stacks = [(replace(USER, line=line),) for line in (8, 9, 10)]
     made.function_names = ["write"]
     made.sites = np.zeros(len(stacks), SITE)
     made.sites["stack"] = stacks
     made.sites["kind"] = EVENT_KINDS.index("write")
     made.sites["calls"] = calls
     made.sites["seconds"] = seconds
+    made.sites["file"] = files
     (finding,) = (one for one in analyze(made).findings if one.rule == "small-writes")
     return finding
 
@@ -129,6 +135,17 @@ def test_a_line_is_named_only_if_most_stacks_are_known(
         assert lost == [
             "no line is named: the call stacks of 19,942 of these 20,002 calls were lost"
         ]
+
+
+def test_calls_on_files_without_rows_name_a_line_that_makes_most_of_them() -> None:
+    finding = find_small_writes((0, 1), (9_000, 11_000), (1.5, 1.0), (-1, -1))
+    assert [site.line for site in finding.sites] == [9, 8]
+    assert not find_small_writes((0, 1, 2), (9_000, 9_000, 2), (1.5, 1.0, 1.0), (-1,) * 3).sites
+
+
+def test_calls_on_files_without_rows_are_not_those_of_files_with_rows() -> None:
+    finding = find_small_writes((0, 1), (100, 20_000), (1.5, 1.0), (0, -1))
+    assert [site.line for site in finding.sites] == [8]
 
 
 def test_lines_of_addr2line_with_inlined_calls_are_parsed() -> None:

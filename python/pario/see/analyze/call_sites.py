@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,6 +23,8 @@ from pario.see.tables.model import EVENT_KINDS, Frame
 MOST_SITES, MOST_STACKS = 20, 1000
 #: The least part of the calls of a finding whose stacks must be known to name its lines.
 ENOUGH_KNOWN = 0.5
+#: The part of the calls on files without rows in the log above which a line stands for them all.
+MAJORITY = 0.5
 #: The end of a place in an installed program.
 NO_LINES = "(it has no line information)"
 
@@ -68,10 +70,16 @@ class CallSites:
         """Return the places that make the calls of claims, most seconds (or calls) first."""
         if not len(self._sites):
             return Places()
-        mask = np.zeros(len(self._sites), bool)
+        known, folded = np.zeros((2, len(self._sites)), bool)
         for claim in claims:
-            mask |= self._of_claim(claim)
-        return self._places(mask, by_calls=by_calls)
+            of_files, of_others = self._of_claim(claim)
+            known |= of_files
+            folded |= of_others
+        if known.any():
+            return self._places(known, by_calls=by_calls)
+        places = self._places(folded, by_calls=by_calls)
+        is_clear = any(site.share > MAJORITY for site in places.sites)
+        return places if is_clear else replace(places, sites=())
 
     def of_functions(self, names: Iterable[str], processes: Iterable[int]) -> Places:
         """Return the places in processes that call functions, most seconds first."""
@@ -92,21 +100,23 @@ class CallSites:
         places = self._places(np.asarray(wanted & own)).named
         return max(places, key=lambda site: site.calls).place if places else ""
 
-    def _of_claim(self, claim: Claim) -> Mask:
+    def _of_claim(self, claim: Claim) -> tuple[Mask, Mask]:
+        """Return the sites of the files of a claim, and those of files that have no rows in the
+        log, among which its files may be."""
         sites = self._sites
+        none = np.zeros(len(sites), bool)
         communicates = sites["layer"] == COMMUNICATION
         if claim.kind == COMPUTE:
-            return np.zeros(len(sites), bool)
+            return none, none
         if claim.kind < 0:
             lanes = self._facts.lanes.of(sites["process"])
-            return np.asarray(communicates & np.isin(lanes, claim.rows))
+            return np.asarray(communicates & np.isin(lanes, claim.rows)), none
         rows = claim.rows[claim.seconds > 0]
+        alike = ~communicates & (KIND_OF_EVENTS[sites["kind"]] == claim.kind)
         known = np.isin(self._record, rows) & (self._record >= 0)
         processes = self._facts.records["process"][rows]
         folded = (sites["file"] < 0) & np.isin(sites["process"], processes)
-        return np.asarray(
-            (known | folded) & ~communicates & (KIND_OF_EVENTS[sites["kind"]] == claim.kind)
-        )
+        return np.asarray(known & alike), np.asarray(folded & alike)
 
     def _places(self, mask: Mask, *, by_calls: bool = False) -> Places:
         """Sum the sites of a mask by place, and sort them by seconds or calls."""
