@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pario import checkpoint
-from pario.checkpoint import CheckpointError, Writer, block, reader
+from pario.checkpoint import CheckpointError, Writer, block
 from pario.checkpoint.geometry import whole
 from pario.checkpoint.tensors import copy_to_shards, parts_to_read, shards_of
 from tests.python.support.threads import run
@@ -128,7 +128,7 @@ def test_distant_parts_are_read_without_the_bytes_between(tmp_path, monkeypatch,
         rooms.append(int(np.prod(shape)))
         return empty(shape, *arguments, **options)
 
-    monkeypatch.setattr(reader.np, "empty", count_elements)
+    monkeypatch.setattr(np, "empty", count_elements)
 
     def program(ranks):
         mine = Divided(rows[ranks.rank], full.shape)
