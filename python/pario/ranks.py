@@ -30,8 +30,8 @@ PATIENCE = 600.0
 _GRACE = 10.0
 #: Keep-alives that a working rank sends within the patience of a waiting one.
 _KEEP_ALIVES = 4
-#: The number of rank 0's last answer, which is that to any question.
-_LAST = -1
+#: The number of rank 0's last answer, which is that to any question, and the last call of others.
+_LAST, _END = -1, "the end"
 
 #: The name of a rank's call, its error, and its result; None from a rank that no longer waits for
 #: an answer.
@@ -75,6 +75,7 @@ class Ranks:
         self.patience, self.error, self.comm, self.threads = patience, error, comm, threads
         self._channel = messages.channel() if messages else 0
         self._asked = 0  # questions of this rank to rank 0
+        self._ended: dict[int, _Outcome] = {}  # the last calls of ranks that have left
         #: True if rank 0 has died, so that another one has to tell the user.
         self.first_is_lost = False
         # On rank 0: messages that arrived before their call, and the calls that absent ranks have
@@ -231,7 +232,7 @@ class Ranks:
                 self._send(rank, (_LAST, f"rank 0: {text}", None))
         else:
             self._asked += 1
-            self._send(0, (self._asked, ("the end", text, None)))
+            self._send(0, (self._asked, (_END, text, None)))
 
     def _leave(self, what: str, outcome: _Outcome, decide: Callable[[list[Any]], Any]) -> None:
         """Reports an interrupt to the other ranks. Rank 0 waits for them _GRACE seconds at most,
@@ -249,7 +250,7 @@ class Ranks:
     def _lead(
         self, what: str, mine: _Outcome, decide: Callable[[list[Any]], Any]
     ) -> tuple[str, Any, Any]:
-        outcomes, numbers = {0: mine}, dict[int, int]()
+        outcomes, numbers = {0: mine, **self._ended}, dict[int, int]()
         dead = ""
         try:
             self._collect(outcomes, numbers)
@@ -289,6 +290,8 @@ class Ranks:
             if message is None:
                 break
             rank, (number, outcome) = message
+            if outcome is not None and outcome[0] == _END:
+                self._ended[rank] = outcome
             if outcome is None:
                 if numbers.get(rank) == number and outcomes[rank][0] != mine[0]:
                     del numbers[rank], outcomes[rank]
@@ -308,12 +311,16 @@ class Ranks:
         self._send(rank, (number, text, None))
 
     def _follow(self, what: str, outcome: _Outcome) -> tuple[str, Any, Any]:
+        if self._ended:
+            return self._ended[0][1], None, None
         self._asked += 1
         begin, patience = time.monotonic(), 2 * self.patience + _GRACE
         try:
             self._send(0, (self._asked, outcome))
             while (message := self._receive(0, begin, patience)) is not None:
                 number, text, reply = message[1]
+                if number == _LAST:
+                    self._ended[0] = (_END, text, None)
                 if number in (self._asked, _LAST):  # not a late answer to an earlier question
                     return text, reply, None
         except ProcessLookupError as error:

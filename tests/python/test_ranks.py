@@ -168,7 +168,7 @@ def test_an_interrupt_of_one_rank_is_sent_to_all(where: int, kind: type[BaseExce
     ("end", "text"),
     [(KeyboardInterrupt(), "it was interrupted"), (MemoryError("no"), "MemoryError: no")],
 )
-def test_a_rank_that_leaves_between_calls_ends_the_next_call_of_others(
+def test_a_rank_that_leaves_between_calls_ends_the_later_calls_of_others(
     where: int, end: BaseException, text: str
 ) -> None:
     def program(mine: Ranks) -> str:
@@ -176,8 +176,9 @@ def test_a_rank_that_leaves_between_calls_ends_the_next_call_of_others(
         if mine.rank == where:
             mine.leave(end)
             return "left"
-        with pytest.raises(ParioError) as raised:
-            mine.agree("a save", lambda: None)
+        for call in ("a save", "the report of its error"):
+            with pytest.raises(ParioError) as raised:
+                mine.agree(call, lambda: None)
         return str(raised.value)
 
     expected = f"rank {where}: {text}"
