@@ -265,6 +265,7 @@ def write_record_index(
     update: bool,
     damaged: str,
     show: _Show,
+    ranks: RecordRanks,
 ) -> tuple[int, int, bytes]: ...
 def find_record_index(path: bytes) -> bytes: ...
 def write_record_groups(

@@ -70,32 +70,6 @@ records::IndexRequest index_request(const nb::bytes& path, const std::string& fo
           .damaged = reaction_named(damaged)};
 }
 
-/// Returns records, bytes of the index, its path.
-std::tuple<std::uint64_t, std::uint64_t, nb::bytes> write_index(
-    const nb::bytes& path, const std::string& format, std::uint64_t size, const Numbers& lengths,
-    unsigned threads, bool update, const std::string& damaged, const Show& show) {
-  const records::IndexRequest request =
-      index_request(path, format, size, lengths, threads, damaged);
-  const std::string name = records::index_path(request.path);
-  using Written = std::tuple<std::uint64_t, std::uint64_t, std::string>;
-  const auto [count, bytes, place] =
-      carry_out(show, [&](const records::Show& shown) -> base::Result<Written> {
-        const base::Result<records::Index> older =
-            update ? records::Index::open(name) : base::Error{.number = ENOENT};
-        if (update && !older.ok() && older.error().number != ENOENT) return older.error();
-        auto image = older.ok() ? records::grow_index(request, *older, shown)
-                                : records::make_index(request, shown);
-        if (!image.ok()) return image.error();
-        base::Result<std::string> written = records::write_index(request.path, *image);
-        if (!written.ok()) return written.error();
-        const std::uint64_t size = image->size();
-        const auto index = records::Index::read(std::move(*image), *written);
-        if (!index.ok()) return index.error();
-        return Written{index->count(), size, *written};
-      });
-  return {count, bytes, to_bytes(place)};
-}
-
 /// Finds the index of a file: beside it, in it or in the cache; empty: none.
 nb::bytes find_index_path(const nb::bytes& path) {
   const std::string name = text_of(path);
@@ -135,6 +109,19 @@ records::Ranks ranks_of(const nb::object& ranks) {
     return all;
   };
   return {nb::cast<unsigned>(ranks.attr("rank")), nb::cast<unsigned>(ranks.attr("size")), gather};
+}
+
+/// Returns records, bytes of the index, its path. Collective if there are several ranks.
+std::tuple<std::uint64_t, std::uint64_t, nb::bytes> write_index(
+    const nb::bytes& path, const std::string& format, std::uint64_t size, const Numbers& lengths,
+    unsigned threads, bool update, const std::string& damaged, const Show& show,
+    const nb::object& ranks) {
+  records::IndexRequest request = index_request(path, format, size, lengths, threads, damaged);
+  request.ranks = ranks_of(ranks);
+  const records::WrittenIndex written = carry_out(show, [&](const records::Show& shown) {
+    return records::index_file(request, update, shown);
+  });
+  return {written.records, written.bytes, to_bytes(written.path)};
 }
 
 /// Returns the plan as text without executing it; for `ranks` ranks like this one.
@@ -339,7 +326,7 @@ void add_records(nb::module_& module) {
   module.def("record_formats", record_formats);
   module.def("guess_record_format", guess_format, "path"_a);
   module.def("write_record_index", write_index, "path"_a, "format"_a, "size"_a, "lengths"_a,
-             "threads"_a, "update"_a, "damaged"_a, "show"_a);
+             "threads"_a, "update"_a, "damaged"_a, "show"_a, "ranks"_a);
   module.def("find_record_index", find_index_path, "path"_a);
   module.def("write_record_groups", write_groups, "path"_a, "format"_a, "begins"_a, "firsts"_a);
   module.def("read_record_groups", read_groups, "path"_a);

@@ -95,6 +95,40 @@ def test_an_error_is_said_once_and_nothing_is_left(mpi, lines):
         assert [path.name for path in lines.parent.iterdir()] == ["in.txt"]
 
 
+def index(start, path, *options):
+    command = ["-c", PARIO, "records", "index", str(path), *options]
+    return run_command([*start, *command], env=os.environ)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("mpi", parameters(lambda mpi: mpi.python))
+def test_ranks_index_one_file_of_lines_as_one_process_does(mpi, lines):
+    made = lines.with_name("in.txt.pidx")
+    start = ranks_of(mpi, 3)
+    for options in ((), ("--update",)):
+        if options:
+            lines.write_bytes(lines.read_bytes() + b" continues\nnew\n")
+        done = index(start, lines, *options)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count("in.txt: ") == 1, "one of them says so"
+        together = made.read_bytes()
+        assert index([sys.executable], lines).returncode == 0
+        assert together == made.read_bytes()
+        assert {path.name for path in lines.parent.iterdir()} == {"in.txt", "in.txt.pidx"}
+
+
+@pytest.mark.system
+def test_an_index_that_cannot_be_updated_is_said_once(lines):
+    start = ranks_of(MPIS["mpich-5"], 3)
+    assert index(start, lines).returncode == 0
+    made = lines.with_name("in.txt.pidx").read_bytes()
+    lines.write_bytes(b"other" + lines.read_bytes())
+    done = index(start, lines, "--update")
+    assert done.returncode != 0
+    assert done.stderr.count("pario records: ") == 1 and "not only appended to" in done.stderr
+    assert lines.with_name("in.txt.pidx").read_bytes() == made
+
+
 # Writes the process ID of each rank beside the input, and shows Ctrl-C even in a background job.
 INTERRUPTIBLE = """
 import os, pathlib, signal
@@ -173,6 +207,20 @@ def test_the_end_of_a_rank_before_an_exchange_ends_all_and_leaves_nothing(lines,
     again, _ = shuffle(ranks_of(MPIS["mpich-5"], 2), lines, "out", "--way", "buckets")
     assert again.returncode == 0, again.stderr
     assert {path.name for path in lines.parent.iterdir()} == {"in.txt", "out"}
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("exchange", select_for_ci([1, 2, 3, 4], 2))
+def test_an_interrupt_before_an_exchange_of_an_index_ends_all(lines, exchange):
+    words = ["records", "index", lines]
+    done = run_command(
+        [*ranks_of(MPIS["mpich-5"], 2), "-c", ENDED_EXCHANGE + PARIO, *words],
+        env=os.environ | {"RANK": "1", "EXCHANGE": str(exchange), "END": INTERRUPT},
+    )
+    assert done.returncode != 0
+    assert done.stderr.count("pario records: interrupted") == 1, done.stderr
+    assert "rank 1" in done.stderr, "the other rank names it"
+    assert index(ranks_of(MPIS["mpich-5"], 2), lines).returncode == 0
 
 
 FEW_FILES = """

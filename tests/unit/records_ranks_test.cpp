@@ -1,5 +1,5 @@
-// Shuffles by several ranks (threads): the output equals that of one rank, and an Error of one rank
-// is an Error of all.
+// Shuffles and indexes by several ranks (threads): the output equals that of one rank, and an Error
+// of one rank is an Error of all.
 #include <gtest/gtest.h>
 
 #include <barrier>
@@ -209,6 +209,65 @@ TEST_F(RanksShuffle, AFileThatAnotherHostMayWriteStays) {
   std::vector<std::string> left = {buckets, "in.txt", "out", part};
   std::ranges::sort(left);
   EXPECT_EQ(entries(), left);
+}
+
+class RanksIndex : public RanksShuffle {
+ protected:
+  /// Indexes a file of lines by some ranks; returns the bytes of the index, or the Errors of the
+  /// ranks. `change` modifies the request of the last one.
+  std::string index_by_ranks(const std::string& path, unsigned count, bool update = false,
+                             const std::function<void(IndexRequest&)>& change = {}) {
+    Meeting meeting(count);
+    std::vector<std::string> errors(count);
+    std::vector<std::jthread> threads;
+    for (unsigned rank = 0; rank < count; ++rank)
+      threads.emplace_back([&, rank] {
+        IndexRequest mine{.path = path, .threads = 2, .ranks = meeting.seat(rank)};
+        if (rank + 1 == count && change) change(mine);
+        const auto done = index_file(mine, update);
+        errors[rank] = done.ok() ? "" : done.error().text() + "\n";
+      });
+    threads.clear();
+    std::string all;
+    for (const std::string& error : errors) all += error;
+    return all.empty() ? bytes_of(index_path(path)) : all;
+  }
+};
+
+TEST_F(RanksIndex, TheBytesAreThoseOfOne) {
+  const std::string large(5 << 20, 'x');
+  for (const std::string& content :
+       {std::string(), std::string("\n"), std::string("a"), std::string("a\nb"),
+        std::string("\n\n\n\n"), std::string("a\r\nbc\r\n\r\nd"), large,
+        large + "\n" + large + "\nend", lines(3000, 90), lines(500, 90) + "no end"}) {
+    const std::string path = make("in.txt", content);
+    const std::string alone = index_by_ranks(path, 1);
+    for (const unsigned count : {2, 3, 8}) EXPECT_EQ(index_by_ranks(path, count), alone) << count;
+  }
+}
+
+TEST_F(RanksIndex, AnUpdateFindsTheAppendedLines) {
+  for (const std::string& appended : {std::string(), std::string("x"), lines(400, 60)}) {
+    const std::string before = lines(300, 60) + "no end";
+    const std::string path = make("in.txt", before);
+    index_by_ranks(path, 3);
+    make("in.txt", before + appended);
+    const std::string grown = index_by_ranks(path, 3, true);
+    EXPECT_EQ(grown, index_by_ranks(path, 1));
+  }
+}
+
+TEST_F(RanksIndex, AnErrorOfOneIsAnErrorOfAll) {
+  const std::string path = make("in.txt", lines(300, 60));
+  const std::string errors = index_by_ranks(
+      path, 3, false, [&](IndexRequest& request) { request.path = file("missing"); });
+  EXPECT_EQ(std::ranges::count(errors, '\n'), 3) << errors;
+  EXPECT_NE(errors.find("missing"), std::string::npos) << errors;
+  const std::string index = index_by_ranks(path, 3);
+  make("in.txt", lines(10, 60));
+  const std::string changed = index_by_ranks(path, 3, true);
+  EXPECT_EQ(std::ranges::count(changed, '\n'), 3) << changed;
+  EXPECT_EQ(bytes_of(index_path(path)), index);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ from pario.errors import ParioError
 from pario.interrupts import check
 from pario.paths import is_url
 from pario.progress import Show, show_progress
-from pario.ranks import Ranks
+from pario.ranks import OneRank, Ranks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,16 +51,18 @@ def _lengths(path: str | None) -> NDArray[Any]:
     return read_lengths(path) if path else np.empty(0, dtype=np.uint64)
 
 
-def _index_one(path: str, arguments: argparse.Namespace, *, threads: int, update: bool) -> None:
+def _index_one(
+    path: str, arguments: argparse.Namespace, ranks: Ranks, *, threads: int, update: bool
+) -> None:
     """Writes one index. ``arguments``: format, size, lengths and errors as of ``pario records
-    index``."""
+    index``. Collective if there are several ranks, which must be for a file of lines."""
     from pario._native import write_record_index
     from pario.records.foreign import foreign_format
 
     if foreign := foreign_format(path, arguments.format):
         _index_groups(path, foreign)
         return
-    with show_progress(path) as show:
+    with show_together(path, ranks) as show:
         kind = format_of(path, arguments.format)
         lengths = _lengths(arguments.lengths)
         records, size, place = write_record_index(
@@ -72,7 +74,10 @@ def _index_one(path: str, arguments: argparse.Namespace, *, threads: int, update
             update,
             arguments.errors,
             show,
+            ranks,
         )
+    if not ranks.is_first:
+        return
     each = f" ({size / records:.2g} B each)" if records else ""
     index = f"index of {wording.size(size)}{each}{_elsewhere(path, place)}"
     print(
@@ -101,15 +106,50 @@ def _index_groups(path: str, foreign: Foreign) -> None:
 
 
 def _index(arguments: argparse.Namespace, ranks: Ranks) -> int:
-    """Each rank indexes some of the files."""
+    """The ranks index large files of lines together, and each rank some of the other files."""
     require_shared(ranks, arguments.paths, arguments.paths[0] + ".pidx")
+    divided = _find_divided(arguments, ranks)
+    for path in divided:
+        _index_one(path, arguments, ranks, threads=arguments.threads, update=arguments.update)
+    others = [path for path in arguments.paths if path not in divided]
 
     def work() -> None:
-        for path in arguments.paths[ranks.rank :: ranks.size]:
-            _index_one(path, arguments, threads=arguments.threads, update=arguments.update)
+        for path in others[ranks.rank :: ranks.size]:
+            _index_one(
+                path, arguments, OneRank(), threads=arguments.threads, update=arguments.update
+            )
 
     ranks.agree("pario records index", work)
     return 0
+
+
+def _find_divided(arguments: argparse.Namespace, ranks: Ranks) -> list[str]:
+    """The local files of lines that are larger than a rank's share of all files. Collective."""
+    if ranks.size == 1:
+        return []
+
+    def find() -> list[str]:
+        if not ranks.is_first:
+            return []
+        sizes = {}
+        for path in arguments.paths:
+            with show_progress(path):
+                if not is_url(path):
+                    sizes[path] = Path(path).stat().st_size
+        share = sum(sizes.values()) / ranks.size
+        return [
+            path
+            for path, size in sizes.items()
+            if size > share and _is_of_lines(path, arguments.format)
+        ]
+
+    return ranks.together("the files of lines", find, lambda found: found[0])
+
+
+def _is_of_lines(path: str, asked: str) -> bool:
+    from pario.records.foreign import foreign_format
+
+    return not foreign_format(path, asked) and format_of(path, asked) == "lines"
 
 
 @contextmanager
@@ -188,7 +228,7 @@ def index_missing(arguments: argparse.Namespace) -> None:
     """Makes the indices that the inputs lack."""
     for path in arguments.paths:
         if not _has_index(path):
-            _index_one(path, arguments, threads=4, update=False)
+            _index_one(path, arguments, OneRank(), threads=4, update=False)
 
 
 def _has_index(path: str) -> bool:
@@ -254,7 +294,7 @@ def _index_files(paths: Sequence[str], errors: str) -> list[str]:
     for path in paths:
         refuse(path)
         if not _has_index(path) and format_of(path, "") != "prec":
-            _index_one(path, plain, threads=4, update=False)
+            _index_one(path, plain, OneRank(), threads=4, update=False)
         kinds.append(_format_of_index(path))
     return kinds
 
@@ -344,6 +384,7 @@ def _as_raw(path: str, arguments: argparse.Namespace) -> Iterator[str]:
                 False,
                 "raise",
                 lambda *_: None,
+                OneRank(),
             )
             yield raw.name
         finally:

@@ -26,6 +26,8 @@ struct Search {
   unsigned threads;
   Meter& meter;
   OnDamage damaged = OnDamage::fail;  ///< skip: after a damaged length continue at a valid one
+  bool at_record = true;  ///< a record begins at where.begin; false is for lines only: one begins
+                          ///< there if a line feed precedes it
 };
 
 struct Format {

@@ -257,6 +257,20 @@ void IndexBuilder::bucketing(const Bucketing& bucketing) { append(runs_, bucketi
 
 void IndexBuilder::run(std::uint64_t bucket) { append(runs_, BucketRun{count(), bucket}); }
 
+std::vector<std::uint64_t> IndexBuilder::take_begins() {
+  const std::uint64_t count = offsets_.count();
+  const std::vector<std::byte> column = offsets_.finish();
+  std::vector<std::uint64_t> taken(1 + (column.size() + 7) / 8);
+  taken[0] = count;
+  std::memcpy(taken.data() + 1, column.data(), column.size());
+  return taken;
+}
+
+void IndexBuilder::append_begins(const std::vector<std::uint64_t>& taken) {
+  const Column column(std::as_bytes(std::span(taken).subspan(1)), taken[0]);
+  for (std::uint64_t record = 0; record < taken[0]; ++record) begin(column.at(record));
+}
+
 std::uint64_t IndexBuilder::bytes() const {
   return offsets_.bytes() + names_.bytes() + identities_.bytes() + name_bytes_.size() +
          modes_.size() + times_.size() + sums_.size() + runs_.size();

@@ -149,6 +149,10 @@ class IndexBuilder {
   /// For a file of groups of records: the number of each group's first record, at the end the
   /// number of all records.
   void group(std::uint64_t first) { firsts_.add(first); }
+  /// Removes the begins of all records and returns them, compressed, for append_begins() of another
+  /// builder. Only for records without names, checksums, buckets and groups.
+  std::vector<std::uint64_t> take_begins();
+  void append_begins(const std::vector<std::uint64_t>& taken);
   std::uint64_t count() const { return offsets_.count(); }
   /// Bytes of memory so far.
   std::uint64_t bytes() const;

@@ -111,23 +111,60 @@ base::Result<std::vector<std::byte>> index_groups(const IndexRequest& request) {
              : state.error();
 }
 
+/// The range of the file to search, on all ranks: the first one knows the records before it.
+base::Result<base::Extent> find_range(const IndexRequest& request,
+                                      const base::Result<base::Extent>& known,
+                                      const base::Result<State>& state) {
+  std::vector<std::uint64_t> mine;
+  if (known.ok() && state.ok()) mine = {std::min(known->end, state->size), state->size};
+  const auto all = request.ranks.exchange(known.ok() ? state.status() : known.status(), mine);
+  if (!all.ok()) return all.error();
+  for (const auto& each : *all)
+    if (each[1] != all->front()[1]) return invalid(request, "the ranks see different files");
+  return base::Extent{all->front()[0], all->front()[1]};
+}
+
+/// Adds the records that begin in this rank's part of `range`.
+base::Result<std::uint64_t> search_part(const IndexRequest& request, base::Extent range,
+                                        IndexBuilder& builder, const Show& show) {
+  base::Result<Disk> file = Disk::open(request.path, O_RDONLY, Caching::page_cache);
+  if (!file.ok()) return file.error();
+  file->expect_sequential();
+  const base::Extent part = request.ranks.share_of(range.length());
+  Meter meter(show, part.length());
+  return format_of(request.kind)
+      .find({*file,
+             {range.begin + part.begin, range.begin + part.end},
+             std::max(1U, request.threads),
+             meter,
+             request.damaged,
+             part.begin == 0},
+            builder);
+}
+
+/// Adds the records of the other ranks to the builder of the first one.
+base::Status join_parts(const Ranks& ranks, const base::Status& mine, IndexBuilder& builder) {
+  const auto all =
+      ranks.exchange(mine, ranks.first() ? std::vector<std::uint64_t>{} : builder.take_begins());
+  if (!all.ok()) return all.error();
+  for (unsigned rank = 1; ranks.first() && rank < ranks.count; ++rank)
+    builder.append_begins((*all)[rank]);
+  return {};
+}
+
 /// Adds the records after the `known` range to the builder, and completes the index.
 base::Result<std::vector<std::byte>> search(const IndexRequest& request, IndexBuilder& builder,
-                                            base::Extent known, const Show& show) {
-  const base::Result<Disk> file = Disk::open(request.path, O_RDONLY, Caching::page_cache);
-  if (!file.ok()) return file.error();
+                                            const base::Result<base::Extent>& known,
+                                            const Show& show) {
   const base::Result<State> state = state_of(request.path);
-  if (!state.ok()) return state.error();
-  file->expect_sequential();
-  Meter meter(show, state->size - std::min(state->size, known.end));
-  const base::Result<std::uint64_t> end = format_of(request.kind)
-                                              .find({*file,
-                                                     {known.end, state->size},
-                                                     std::max(1U, request.threads),
-                                                     meter,
-                                                     request.damaged},
-                                                    builder);
-  return end.ok() ? finish(request, builder, {known.begin, *end}, *state) : end.error();
+  const base::Result<base::Extent> range = find_range(request, known, state);
+  if (!range.ok()) return range.error();
+  const base::Result<std::uint64_t> end = search_part(request, *range, builder, show);
+  if (base::Status status = join_parts(request.ranks, end.status(), builder); !status)
+    return status.error();
+  if (!request.ranks.first()) return std::vector<std::byte>{};
+  return finish(request, builder, {known->begin, request.ranks.alone() ? *end : range->end},
+                *state);
 }
 
 base::Error stale(const std::string& path, const std::string& how,
@@ -236,29 +273,45 @@ base::Result<std::vector<std::byte>> make_index(const IndexRequest& request, con
     case Kind::array_record:
       return index_groups(request);
     default:
-      return search(request, builder, {}, show);
+      return search(request, builder, base::Extent{}, show);
   }
 }
 
-base::Result<std::vector<std::byte>> grow_index(const IndexRequest& request, const Index& older,
-                                                const Show& show) {
+namespace {
+
+/// EINVAL: an index cannot be the beginning of the requested one.
+base::Status check_older(const IndexRequest& request, const Index& older) {
   if (request.kind != older.kind()) return invalid(request, "the index is one of another format");
   if (older.bucketing())
     return invalid(
         request,
         "its records were put into buckets by a shuffle, what was appended to it is in none");
-  if (format_of(request.kind).find == nullptr || older.count() == 0)
-    return make_index(request, show);
+  return {};
+}
+
+/// Adds the records of an index to the builder, except the last one, which may continue in the
+/// appended bytes. Returns their range.
+base::Result<base::Extent> take_known(const IndexRequest& request, const Index& older,
+                                      IndexBuilder& builder) {
   if (base::Status status = older.verify(); !status) return status.error();
   const base::Result<Fingerprint> now = fingerprint_of(request.path, older.whole());
   if (!now.ok()) return now.error();
   if (now->ends != older.fingerprint().ends || now->size < older.fingerprint().size)
     return stale(request.path, "what was indexed of it has changed, it was not only appended to");
-  // The last record may continue in the appended bytes.
-  IndexBuilder builder;
   for (std::uint64_t record = 0; record + 1 < older.count(); ++record)
     builder.begin(older.span(record).begin);
-  return search(request, builder, {older.whole().begin, older.span(older.count() - 1).begin}, show);
+  return base::Extent{older.whole().begin, older.span(older.count() - 1).begin};
+}
+
+}  // namespace
+
+base::Result<std::vector<std::byte>> grow_index(const IndexRequest& request, const Index& older,
+                                                const Show& show) {
+  const base::Status fits = check_older(request, older);
+  if (fits && (format_of(request.kind).find == nullptr || older.count() == 0))
+    return make_index(request, show);
+  IndexBuilder builder;
+  return search(request, builder, fits ? take_known(request, older, builder) : fits.error(), show);
 }
 
 namespace {
@@ -332,6 +385,33 @@ base::Result<std::string> write_index(const std::string& path, std::span<const s
   if (!cached.ok())
     beside.error().detail = "nor can it be kept in the cache directory: " + cached.error().text();
   return cached.ok() ? cached : beside.error();
+}
+
+namespace {
+
+base::Result<WrittenIndex> write_image(const std::string& path, std::vector<std::byte> image) {
+  const base::Result<std::string> written = write_index(path, image);
+  if (!written.ok()) return written.error();
+  const std::uint64_t bytes = image.size();
+  const auto index = Index::read(std::move(image), *written);
+  return index.ok() ? base::Result<WrittenIndex>({index->count(), bytes, *written}) : index.error();
+}
+
+}  // namespace
+
+base::Result<WrittenIndex> index_file(const IndexRequest& request, bool update, const Show& show) {
+  const Ranks& ranks = request.ranks;
+  const base::Result<Index> older = update && ranks.first() ? Index::open(index_path(request.path))
+                                                            : base::Error{.number = ENOENT};
+  const bool readable = older.ok() || older.error().number == ENOENT;
+  if (base::Status status = ranks.together(readable ? base::Status() : older.status()); !status)
+    return status.error();
+  auto image = older.ok() ? grow_index(request, *older, show) : make_index(request, show);
+  base::Result<WrittenIndex> written = WrittenIndex{};
+  if (!image.ok()) written = image.error();
+  if (image.ok() && ranks.first()) written = write_image(request.path, std::move(*image));
+  const base::Status status = ranks.together(written.status());
+  return status ? std::move(written) : status.error();
 }
 
 base::Result<Index> open_index(const std::string& path) {

@@ -39,14 +39,15 @@ class Turns {
 
 class LineSearch {
  public:
-  LineSearch(const Search& search, IndexBuilder& out) : search_(search), out_(out) {}
+  LineSearch(const Search& search, IndexBuilder& out)
+      : search_(search), out_(out), from_(search.where.begin - (search.at_record ? 0 : 1)) {}
 
   base::Status work() {
     base::Result<Buffer> buffer = Buffer::make(kSearched);
     if (!buffer.ok()) return buffer.error();
     std::vector<std::uint32_t> begins;
     for (std::uint64_t turn = next_++; !search_.meter.is_stopped(); turn = next_++) {
-      const std::uint64_t begin = search_.where.begin + turn * kSearched;
+      const std::uint64_t begin = from_ + turn * kSearched;
       if (begin >= search_.where.end) break;
       const auto bytes = buffer->span().first(std::min(kSearched, search_.where.end - begin));
       const base::Result<std::uint64_t> got = search_.file.read(begin, bytes);
@@ -76,6 +77,7 @@ class LineSearch {
 
   const Search& search_;
   IndexBuilder& out_;
+  std::uint64_t from_;  ///< the first byte to search
   Turns turns_;
   std::atomic<std::uint64_t> next_ = 0;
 };
@@ -84,7 +86,7 @@ class LineSearch {
 
 base::Result<std::uint64_t> find_lines(const Search& search, IndexBuilder& out) {
   if (search.where.empty()) return search.where.end;
-  out.begin(search.where.begin);
+  if (search.at_record) out.begin(search.where.begin);
   LineSearch lines(search, out);
   if (base::Status status =
           run_team(search.threads, search.meter, [&](unsigned) { return lines.work(); });
