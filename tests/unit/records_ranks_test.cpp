@@ -34,6 +34,18 @@ class Meeting {
   std::barrier<> barrier_;
 };
 
+using Work = std::function<std::string(Ranks seat, bool is_last)>;
+/// Calls `work` in a thread for each rank; returns the results by rank.
+std::vector<std::string> run_ranks(unsigned count, const Work& work) {
+  Meeting meeting(count);
+  std::vector<std::string> out(count);
+  std::vector<std::jthread> threads;
+  for (unsigned rank = 0; rank < count; ++rank)
+    threads.emplace_back([&, rank] { out[rank] = work(meeting.seat(rank), rank + 1 == count); });
+  threads.clear();
+  return out;
+}
+
 class RanksShuffle : public Records {
  protected:
   ShuffleRequest request(const std::string& input) const {
@@ -47,19 +59,13 @@ class RanksShuffle : public Records {
   static std::vector<std::string> outcomes(
       const ShuffleRequest& request, unsigned count,
       const std::function<void(ShuffleRequest&)>& change = {}) {
-    Meeting meeting(count);
-    std::vector<std::string> out(count);
-    std::vector<std::jthread> threads;
-    for (unsigned rank = 0; rank < count; ++rank)
-      threads.emplace_back([&, rank] {
-        ShuffleRequest mine = request;
-        mine.ranks = meeting.seat(rank);
-        if (rank + 1 == count && change) change(mine);
-        const auto done = shuffle(mine);
-        out[rank] = done.ok() ? std::to_string(done->records) + " records" : done.error().text();
-      });
-    threads.clear();
-    return out;
+    return run_ranks(count, [&](Ranks seat, bool is_last) {
+      ShuffleRequest mine = request;
+      mine.ranks = std::move(seat);
+      if (is_last && change) change(mine);
+      const auto done = shuffle(mine);
+      return done.ok() ? std::to_string(done->records) + " records" : done.error().text();
+    });
   }
   static std::string join_files(const std::vector<std::string>& paths) {
     std::string out;
@@ -217,17 +223,12 @@ class RanksIndex : public RanksShuffle {
   /// ranks. `change` modifies the request of the last one.
   std::string index_by_ranks(const std::string& path, unsigned count, bool update = false,
                              const std::function<void(IndexRequest&)>& change = {}) {
-    Meeting meeting(count);
-    std::vector<std::string> errors(count);
-    std::vector<std::jthread> threads;
-    for (unsigned rank = 0; rank < count; ++rank)
-      threads.emplace_back([&, rank] {
-        IndexRequest mine{.path = path, .threads = 2, .ranks = meeting.seat(rank)};
-        if (rank + 1 == count && change) change(mine);
-        const auto done = index_file(mine, update);
-        errors[rank] = done.ok() ? "" : done.error().text() + "\n";
-      });
-    threads.clear();
+    const auto errors = run_ranks(count, [&](Ranks seat, bool is_last) {
+      IndexRequest mine{.path = path, .threads = 2, .ranks = std::move(seat)};
+      if (is_last && change) change(mine);
+      const auto done = index_file(mine, update);
+      return done.ok() ? std::string() : done.error().text() + "\n";
+    });
     std::string all;
     for (const std::string& error : errors) all += error;
     return all.empty() ? bytes_of(index_path(path)) : all;
