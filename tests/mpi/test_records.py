@@ -180,6 +180,14 @@ ranks.Ranks.gather = gather_or_end
 INTERRUPT = "os.kill(os.getpid(), signal.SIGINT)"
 
 
+def end_before_exchange(rank, exchange, end, *words):
+    """Runs a command by two ranks, one of which ends before an exchange."""
+    return run_command(
+        [*ranks_of(MPIS["mpich-5"], 2), "-c", ENDED_EXCHANGE + PARIO, "records", *words],
+        env=os.environ | {"RANK": str(rank), "EXCHANGE": str(exchange), "END": end},
+    )
+
+
 @pytest.mark.system
 @pytest.mark.parametrize(
     "case",
@@ -197,11 +205,8 @@ INTERRUPT = "os.kill(os.getpid(), signal.SIGINT)"
 )
 def test_the_end_of_a_rank_before_an_exchange_ends_all_and_leaves_nothing(lines, case):
     rank, exchange, end, said = case
-    words = ["records", "shuffle", lines, "-o", lines.with_name("out"), "--way", "buckets"]
-    done = run_command(
-        [*ranks_of(MPIS["mpich-5"], 2), "-c", ENDED_EXCHANGE + PARIO, *words],
-        env=os.environ | {"RANK": str(rank), "EXCHANGE": str(exchange), "END": end},
-    )
+    words = ["shuffle", lines, "-o", lines.with_name("out"), "--way", "buckets"]
+    done = end_before_exchange(rank, exchange, end, *words)
     assert done.returncode != 0
     assert done.stderr.count(said) == 1, done.stderr
     again, _ = shuffle(ranks_of(MPIS["mpich-5"], 2), lines, "out", "--way", "buckets")
@@ -212,11 +217,7 @@ def test_the_end_of_a_rank_before_an_exchange_ends_all_and_leaves_nothing(lines,
 @pytest.mark.system
 @pytest.mark.parametrize("exchange", select_for_ci([1, 2, 3, 4], 2))
 def test_an_interrupt_before_an_exchange_of_an_index_ends_all(lines, exchange):
-    words = ["records", "index", lines]
-    done = run_command(
-        [*ranks_of(MPIS["mpich-5"], 2), "-c", ENDED_EXCHANGE + PARIO, *words],
-        env=os.environ | {"RANK": "1", "EXCHANGE": str(exchange), "END": INTERRUPT},
-    )
+    done = end_before_exchange(1, exchange, INTERRUPT, "index", lines)
     assert done.returncode != 0
     assert done.stderr.count("pario records: interrupted") == 1, done.stderr
     assert "rank 1" in done.stderr, "the other rank names it"
