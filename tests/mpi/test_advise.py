@@ -63,7 +63,6 @@ def test_independent_calls_are_measured_as_they_are_and_as_collective_ones(
     assert any(name.startswith("pario's MPI-IO") for name in found)
     assert any(name.startswith("collective calls on pario's MPI-IO (a change") for name in found)
     chosen = [name for name in found if name.endswith(": set")]
-    assert all(found[name] < found["as it is"] for name in chosen)
     assert ("mpiio = true" in (tmp_path / "pario.toml").read_text()) == bool(chosen)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "array.dat",

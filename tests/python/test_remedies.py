@@ -19,6 +19,7 @@ from pario.prove.replay.script import BARRIER, MPI, OPERATION, FileMade
 from pario.prove.replay.together import make_collective
 from pario.prove.tune.choice import MPIIO_ON, Choice
 from pario.prove.tune.history import keep_choice
+from pario.prove.tune.pairs import Pairs
 from pario.prove.tune.remedies import (
     BUSY,
     MPIIO,
@@ -27,8 +28,9 @@ from pario.prove.tune.remedies import (
     find_directory,
     plan_measurement,
 )
-from pario.prove.tune.trials import Measurement, Plan, Remedy, measure, player
+from pario.prove.tune.trials import Measured, Measurement, Plan, Remedy, measure, player
 from pario.see.analyze import analyze
+from pario.see.analyze.comparison import Sample
 from pario.see.analyze.model import Analysis, FileSetting
 from pario.see.tables import read
 from tests.python.test_advise import finding, run
@@ -93,6 +95,16 @@ def test_all_remedies_stand_beside_the_run_as_it_is() -> None:
         "    1.40 s  these settings together: set",
         "    1.50 s  own",
         "    1.60 s  buffers",
+    ]
+
+
+def test_a_remedy_of_fewer_rounds_is_listed_beside_its_own_originals() -> None:
+    one = Remedy("it", MPIIO_ON)
+    pairs = Pairs(Sample((1.2,)), Sample((2.0,)))
+    found = Measurement(Sample((2.0, 1.0, 1.0)), (Measured(one, pairs),))
+    assert list(describe(found))[1:] == [
+        "    1.00 s  as it is",
+        "    1.20 s  it (as it is, in the same rounds: 2.00 s): set",
     ]
 
 

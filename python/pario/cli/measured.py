@@ -138,10 +138,16 @@ def describe(measured: Measurement) -> Iterator[str]:
     runs = len(measured.original.values)
     median = f", median of {runs}" if runs > 1 else ""
     yield f"pario: measured by replays of {calls}{median}:"
-    yield f"  {wording.seconds(measured.original.median):>8}  as it is"
+    original = wording.seconds(measured.original.median)
+    yield f"  {original:>8}  as it is"
     for one in measured.remedies:
-        time = "failed" if one.ratio == inf else wording.seconds(one.pairs.seconds.median)
-        yield f"  {time:>8}  {one.remedy.name}{_judgement(one, measured)}"
+        time, beside = "failed", ""
+        if one.ratio != inf:
+            time, own = (
+                wording.seconds(sample.median) for sample in (one.pairs.seconds, one.pairs.original)
+            )
+            beside = f" (as it is, in the same rounds: {own})" if own != original else ""
+        yield f"  {time:>8}  {one.remedy.name}{beside}{_judgement(one, measured)}"
     if measured.untried:
         yield f"pario: not tried, for want of replays: {', '.join(measured.untried)}"
 
