@@ -12,9 +12,12 @@ import pytest
 
 from pario.settings import load
 from tests.diagnosis import corpus
+from tests.python.support import timed
 from tests.support.commands import run_command
 
 PARIO = [sys.executable, "-m", "pario", "run"]
+#: Seconds of runs: settings help.
+FASTER = {"before": 2.0, "after": 1.0}
 
 #: Writes a file value by value, which settings can repair; prints whether it runs with settings.
 #: Its calls take several times the 0.05 s of a finding on fast machines, too.
@@ -35,25 +38,44 @@ def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 
 def fix(
-    place: Path, *command: str, options: tuple[str, ...] = ()
+    place: Path,
+    *command: str,
+    options: tuple[str, ...] = ("--measure", "0"),
+    times: timed.Times | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    words = [*PARIO, "--fix", "--measure", "0", "-o", "loop", *options, "--", *command]
-    return run_command(words, cwd=place)
+    """Runs the loop; with ``times``, as if runs and replays took these seconds."""
+    words = ["run", "--fix", "-o", "loop", *options, "--", *command]
+    pario = [timed.__file__, json.dumps(times)] if times else ["-m", "pario"]
+    return run_command([sys.executable, *pario, *words], cwd=place)
 
 
-def fix_small_writes(place: Path, *options: str, end: str = "") -> subprocess.CompletedProcess[str]:
-    return fix(place, sys.executable, "-c", SMALL_WRITES + end, options=options)
+def fix_small_writes(
+    place: Path, *options: str, end: str = "", times: timed.Times | None = None
+) -> subprocess.CompletedProcess[str]:
+    words = (sys.executable, "-c", SMALL_WRITES + end)
+    return fix(place, *words, options=("--measure", "0", *options), times=times)
+
+
+#: The run with settings waits longer than the whole run before it took.
+LONGER = """
+import glob, json, time
+if "PARIO_STREAMS" in os.environ:
+    (first,) = glob.glob("loop/before/**/job.json", recursive=True)
+    with open(first) as file: job = json.load(file)
+    time.sleep(job["end"] - job["start"] + 0.5)
+"""
 
 
 @pytest.mark.system
 def test_the_program_runs_again_with_the_settings_and_both_runs_are_compared(
     tmp_path: Path,
 ) -> None:
-    done = fix_small_writes(tmp_path, "--verify", "out.dat")
+    done = fix_small_writes(tmp_path, "--verify", "out.dat", times=FASTER)
     assert done.stdout == "first\nagain\nfirst\n"
     assert done.returncode == 0
     assert "settings for 1 of " in done.stderr
-    assert "The run with settings takes " in done.stderr
+    assert "The run with settings takes 1.00 s instead of 2.00 s" in done.stderr
+    assert "To use the settings: pario run --with loop/pario.toml -- " in done.stderr
     assert "1 output file: identical on both sides." in done.stderr
     (section,) = load(tmp_path / "loop" / "pario.toml").sections
     assert section.match == str(tmp_path / "out.dat")
@@ -67,11 +89,10 @@ def test_the_program_runs_again_with_the_settings_and_both_runs_are_compared(
 
 @pytest.mark.system
 def test_settings_that_did_not_pay_are_not_proposed_again(tmp_path: Path) -> None:
-    sleeps = "import time\nif 'PARIO_STREAMS' in os.environ: time.sleep(10)\n"
-    first = fix_small_writes(tmp_path, "--repeat", "1", end=sleeps)
+    first = fix_small_writes(tmp_path, "--repeat", "1", end=LONGER)
     assert "not recommended: no gain is shown" in first.stderr
     shutil.rmtree(tmp_path / "loop")
-    again = fix_small_writes(tmp_path, "--repeat", "1", end=sleeps)
+    again = fix_small_writes(tmp_path, "--repeat", "1", end=LONGER)
     assert again.stdout == "first\n"
     assert "an earlier run was not faster with it: streams.size = 8M" in again.stderr
     assert "pario: the command is not run again" in again.stderr
@@ -132,34 +153,27 @@ def test_the_users_own_settings_take_precedence(tmp_path: Path) -> None:
         sys.executable,
         "-c",
         SMALL_WRITES + "print(os.environ['PARIO_STREAMS'])",
-        options=("--with", "own.toml"),
+        options=("--measure", "0", "--with", "own.toml"),
+        times=FASTER,
     )
     first, again, _ = (line for line in done.stdout.splitlines() if line.startswith("*.h5"))
     assert first == "*.h5:size=2M"
     assert again.startswith("*.h5:size=2M,/")
 
 
-#: Settings repair its writes, and its first run takes longer, as if its files came from storage.
-COLD_AT_FIRST = (
-    SMALL_WRITES
-    + """\
-import time
-from pathlib import Path
-mark = Path("ran")
-time.sleep(0.1 if mark.exists() else 3.0)
-mark.touch()
-"""
-)
-
-
 @pytest.mark.system
-def test_a_slow_first_run_is_not_counted_as_gain(tmp_path: Path) -> None:
-    done = fix(tmp_path, sys.executable, "-c", COLD_AT_FIRST)
-    lines = done.stderr.splitlines()
-    (remark,) = (line for line in lines if line.endswith("only the later one is compared"))
+@pytest.mark.parametrize(("later", "counts"), [(1.2, True), (3.9, False)])
+def test_a_slow_first_run_is_not_counted_as_gain(
+    tmp_path: Path, later: float, counts: bool
+) -> None:
+    times = {"before/1": 4.0, "before/2": later, "after": 1.0}
+    lines = fix_small_writes(tmp_path, times=times).stderr.splitlines()
+    remarks = [line for line in lines if line.endswith("only the later one is compared")]
+    assert len(remarks) == counts
+    if counts:
+        assert f"the first run took 4.00 s, the same run later {later:.2f} s" in remarks[0]
     (result,) = (line for line in lines if "run with settings takes" in line)
-    later = remark.split("the same run later ")[1].split(" (")[0]
-    assert f"instead of {later}" in result
+    assert f"takes 1.00 s instead of {later if counts else 3.95:.2f} s" in result
 
 
 @pytest.mark.system
@@ -169,8 +183,7 @@ def test_a_single_repetition_forbids_the_third_run(tmp_path: Path) -> None:
 
 @pytest.mark.system
 def test_settings_without_gain_are_not_recommended(tmp_path: Path) -> None:
-    slow = "import time\nif 'PARIO_STREAMS' in os.environ: time.sleep(4)\n"
-    done = fix_small_writes(tmp_path, end=slow)
+    done = fix_small_writes(tmp_path, end=LONGER)
     assert done.stdout == "first\nagain\n"
     assert done.stderr.splitlines()[0].startswith("pario: the program will run once as it is, ")
     assert "pario: the settings are not recommended: no gain is shown" in done.stderr
@@ -179,13 +192,13 @@ def test_settings_without_gain_are_not_recommended(tmp_path: Path) -> None:
 
 @pytest.mark.system
 def test_settings_are_measured_by_replays_before_the_second_run(tmp_path: Path) -> None:
-    words = [*PARIO, "--fix", "-o", "loop", "--", sys.executable, "-c", SMALL_WRITES]
-    done = run_command(words, cwd=tmp_path)
+    times = FASTER | {"as it is": 0.5, "with settings": 0.1}
+    done = fix(tmp_path, sys.executable, "-c", SMALL_WRITES, options=(), times=times)
     head, table = done.stderr.split("pario: measured by replays of all calls")
     assert "pario: measuring 1 remedy by replays in " in head
     as_it_is, with_settings = (line.split() for line in table.splitlines()[1:3])
-    assert as_it_is[2:] == ["as", "it", "is"] and with_settings[-1] == "set"
-    assert float(with_settings[0]) < float(as_it_is[0])
+    assert as_it_is == ["0.50", "s", "as", "it", "is"]
+    assert with_settings[:2] == ["0.10", "s"] and with_settings[-1] == "set"
     assert not list(tmp_path.glob("pario-replay-*"))
 
 
@@ -196,7 +209,7 @@ def test_json_is_the_report_if_there_is_no_second_run(
     tmp_path: Path, status: int, options: tuple[str, ...]
 ) -> None:
     command = ["sh", "-c", f"echo once; exit {status}"]
-    done = fix(tmp_path, *command, options=("--json", *options))
+    done = fix(tmp_path, *command, options=("--measure", "0", "--json", *options))
     assert json.loads(done.stdout)["job"]["exit_status"] == status
     assert done.returncode == status
     assert "once\n" in done.stderr
@@ -243,7 +256,7 @@ def test_an_interrupt_of_the_first_run_is_no_failure(tmp_path: Path) -> None:
 
 @pytest.mark.system
 def test_json_is_the_comparison(tmp_path: Path) -> None:
-    done = fix_small_writes(tmp_path, "--json")
+    done = fix_small_writes(tmp_path, "--json", times=FASTER)
     document = json.loads(done.stdout)
     assert done.stderr.endswith("again\nfirst\n\n")
     assert (document["a"]["name"], document["b"]["name"]) == ("before", "after")
@@ -266,14 +279,15 @@ int main(void) {
 def test_risky_settings_are_named_and_applied_only_if_allowed(tmp_path: Path) -> None:
     (tmp_path / "flushes.c").write_text(FLUSHES)
     run_command(["gcc", "-O1", "-o", "flushes", "flushes.c"], cwd=tmp_path, status=0)
-    done = fix(tmp_path, "./flushes", options=("--dry-run",))
+    done = fix(tmp_path, "./flushes", options=("--measure", "0", "--dry-run"))
     assert "Only with --allow ignoreflush: flushes write nothing" in done.stderr
     assert "ignoreflush = true" in (tmp_path / "loop" / "pario.toml").read_text()
     for allow in (["--allow", "ignoreflush"], ["--allow"]):
         done = fix(
             tmp_path,
             "./flushes",
-            options=("-o", f"loop{len(allow)}", "--verify", "out.dat", *allow),
+            options=("--measure", "0", "-o", f"loop{len(allow)}", "--verify", "out.dat", *allow),
+            times=FASTER,
         )
         assert done.stdout == "first\nagain\nfirst\n"
         assert "1 output file: identical on both sides." in done.stderr
@@ -289,11 +303,14 @@ def test_options_of_the_loop_alone_are_refused(tmp_path: Path, option: str) -> N
 @pytest.mark.system
 @pytest.mark.mpi
 @pytest.mark.parametrize(
-    ("name", "scale"),
-    [("missing_collectives", 0.2), pytest.param("hole_rmw", 1, marks=pytest.mark.exhaustive)],
+    ("name", "scale", "saved"),
+    [
+        ("missing_collectives", 0.2, "system_writes"),
+        pytest.param("hole_rmw", 1, "system_bytes_read", marks=pytest.mark.exhaustive),
+    ],
 )
 def test_bad_mpiio_is_repaired_with_the_same_outputs(
-    tmp_path: Path, name: str, scale: float
+    tmp_path: Path, name: str, scale: float, saved: str
 ) -> None:
     if not corpus.mpiexec():
         pytest.skip("no mpiexec beside this Python (pip install mpich)")
@@ -306,14 +323,15 @@ def test_bad_mpiio_is_repaired_with_the_same_outputs(
     done = fix(
         tmp_path,
         *corpus.command(program, built, work, scale=scale),
-        options=("--verify", "work/*.dat", "--json"),
+        options=("--measure", "0", "--verify", "work/*.dat", "--json"),
     )
     assert done.returncode == 0
     document = json.loads(done.stdout)
     assert [output["state"] for output in document["outputs"]] == ["identical"]
-    found = {row["rule"]: row for row in document["findings"]}
-    assert found[program.rules[0]]["change"] in ("gone", "smaller")
+    assert program.rules[0] in {row["rule"] for row in document["findings"]}
     measures = {row["key"]: row for row in document["measures"]}
+    before, after = (measures[saved][side]["values"][0] for side in "ab")
+    assert after < before / 2
     moved = [measures[f"system_bytes_{word}"]["b"]["values"][0] for word in ("read", "written")]
     others = 16 << 20  # of the launcher and of the tracer
     assert sum(moved) <= 1.5 * measures["bytes_written"]["a"]["values"][0] + others
