@@ -196,13 +196,17 @@ def test_after_a_rank_did_not_come_the_ranks_write_alone(tmp_path):
 
 
 def test_keep_alives_prolong_the_wait_for_a_rank(tmp_path):
-    patience = 0.4
+    patience = 3.0  # more than a pause of the thread that sends them
+    begun, waits = [], threading.Event()
 
     def program(ranks):
         ranks.patience = patience
         show = ranks.moving()
-        begin = time.monotonic()
-        while ranks.rank == 1 and time.monotonic() < begin + 4 * patience:
+        if ranks.rank == 0:
+            begun.append(time.monotonic())
+            waits.set()
+        assert waits.wait(PATIENCE)
+        while ranks.rank == 1 and time.monotonic() < begun[0] + 1.2 * patience:
             show(0, 1)
             time.sleep(0.01)
         exchange.write(ranks, str(tmp_path / "file"), [], durable=False)

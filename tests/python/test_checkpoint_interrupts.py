@@ -18,7 +18,7 @@ from pario.checkpoint.transfer import Move
 from pario.interrupts import check, defer_interrupt, keep_error
 from pario.ranks import OneRank, Ranks
 from tests.python.support.threads import comms
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, wait_until
 
 
 def interrupt() -> None:
@@ -164,10 +164,15 @@ def test_a_second_interrupt_ends_the_wait_for_another_rank(tmp_path):
     main = threading.main_thread().ident
     reached = []
 
+    def is_deferring():
+        return signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+
     def interrupt_main():
-        for _ in range(2):
-            time.sleep(0.5)
-            signal.pthread_kill(main, signal.SIGINT)
+        wait_until(is_deferring, "interrupts are deferred")
+        time.sleep(0.2)  # so that the wait has begun
+        signal.pthread_kill(main, signal.SIGINT)
+        wait_until(lambda: not is_deferring(), "the first interrupt is noted")
+        signal.pthread_kill(main, signal.SIGINT)
 
     thread = threading.Thread(target=interrupt_main)
     thread.start()

@@ -3,17 +3,26 @@
 import pytest
 
 from pario.checkpoint import CheckpointError, Writer
+from pario.ranks import Ranks
 from tests.python.support import threads
 from tests.support.waiting import PATIENCE
 
 
-def test_an_absent_rank_is_named(tmp_path):
-    together = threads.threading.Barrier(2)
+def test_an_absent_rank_is_named(tmp_path, monkeypatch):
+    """Rank 0 begins to wait when the question of rank 1 has been sent."""
+    asked, send = threads.threading.Event(), Ranks._send
+
+    def send_and_note(ranks, rank, message):
+        send(ranks, rank, message)
+        asked.set()
 
     def program(ranks):
+        if ranks.rank == 0:
+            assert asked.wait(PATIENCE)
         if ranks.rank != 2:
-            together.wait(PATIENCE)
             Writer(ranks, tmp_path)
+
+    monkeypatch.setattr(Ranks, "_send", send_and_note)
 
     first, second, third = threads.run(3, program, patience=0.2)
     assert "rank 2 did not come within 0.20 s" in str(first) == str(second)

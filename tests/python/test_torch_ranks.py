@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from pario.checkpoint import store_ranks, torch_ranks
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.store_ranks import StoreTransport
 from pario.checkpoint.torch_ranks import TorchRanks, TorchStore
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, wait_until
 
 distributed = pytest.importorskip("torch.distributed")
 
@@ -56,7 +57,11 @@ class Store:
                 raise distributed.DistStoreError("wait timeout")
 
     def messages(self) -> list[str]:
-        return [key for key in self.entries if key.count("/") == 4]
+        with self.changed:
+            return [key for key in self.entries if key.count("/") == 4]
+
+    def messages_to(self, rank: int) -> list[str]:
+        return [key for key in self.messages() if key.split("/")[3] == str(rank)]
 
 
 class Group:
@@ -146,16 +151,25 @@ def test_ranks_of_a_group_meet_and_know_who_shares_memory() -> None:
 
 
 @pytest.mark.parametrize("first", [True, False])
-@pytest.mark.usefixtures("store")
-def test_an_absent_rank_is_named(first: bool) -> None:
+def test_an_absent_rank_is_named(store: Store, first: bool) -> None:
     """Also if the rank misses the first meeting, at which ranks exchange their names."""
 
+    def wait_for_rank_2(rank: int) -> None:
+        """Lets rank 0 begin its wait when the question of rank 2 has arrived."""
+        if rank == 0:
+            wait_until(lambda: store.messages_to(0), "a message of rank 2")
+
     def program(group: Group) -> Any:
-        if first and group.rank == 1:
-            return None
+        if first:
+            if group.rank == 1:
+                return None
+            wait_for_rank_2(group.rank)
         ranks = TorchRanks(group, 0.2 if first else PATIENCE)
         ranks.patience = 0.2
-        return None if ranks.rank == 1 else ranks.together("a save", lambda: 5, sum)
+        if ranks.rank == 1:
+            return None
+        wait_for_rank_2(group.rank)
+        return ranks.together("a save", lambda: 5, sum)
 
     what = "the first meeting of the ranks" if first else "a save"
     absent = f"{what}: rank 1 did not come within 0.20 s"
@@ -163,19 +177,41 @@ def test_an_absent_rank_is_named(first: bool) -> None:
 
 
 @pytest.mark.usefixtures("store")
-def test_ranks_that_progress_are_waited_for() -> None:
-    patience = 1.0
+@pytest.mark.parametrize("progress", [True, False])
+def test_ranks_that_progress_are_waited_for(
+    monkeypatch: pytest.MonkeyPatch, progress: bool
+) -> None:
+    """Rank 0 seems to have begun its wait so long ago that its patience has ended, but for the
+    keep-alive of rank 2, which comes when rank 0 has looked for messages several times."""
+    shown, waits, looks = threading.Event(), threading.Event(), []
+    past = threading.local()
+
+    def begin() -> float:
+        return time.monotonic() - getattr(past, "seconds", 0.0)
+
+    def look() -> None:
+        if hasattr(past, "seconds"):
+            looks.append(1)
+        if len(looks) > 2:
+            waits.set()
 
     def program(group: Group) -> Any:
         ranks = TorchRanks(group, PATIENCE)
-        ranks.patience = patience
-        show, begin = ranks.moving(), time.monotonic()
-        while ranks.rank == 2 and time.monotonic() < begin + 2.5 * patience:
-            show(1, 2)
-            time.sleep(0.01)
-        return ranks.together("a save", lambda: 5, sum)
+        if ranks.rank == 2:
+            if progress:
+                ranks.moving()(1, 2)
+            shown.set()
+            if progress:
+                assert waits.wait(PATIENCE), "rank 0 does not wait"
+        assert shown.wait(PATIENCE)
+        if ranks.rank == 0:
+            past.seconds = 10 * PATIENCE
+        return ranks.together("a save", lambda: 5, sum) if progress or ranks.is_first else None
 
-    assert run(program) == [15] * 3
+    monkeypatch.setattr(ranks_module, "time", SimpleNamespace(monotonic=begin))
+    monkeypatch.setattr(ranks_module, "check", look)
+    found = run(program)
+    assert found == [15] * 3 if progress else "did not come" in found[0]
 
 
 @pytest.mark.usefixtures("store")
