@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import Command, run_command
+from tests.support.ports import reserve_port
 from tests.support.waiting import PATIENCE
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "training"
@@ -36,13 +36,11 @@ def copy_example(name: str, place: Path) -> list[str]:
 
 def fit_on_two(command: list[str], place: Path, steps: int) -> list[str]:
     """Trains on two processes; returns the last line of each."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    words = [*command, "fit", "samples.bin", steps, address, 2]
-    running = [Command([*words, process], cwd=place, **pipes) for process in range(2)]
-    done = [one.finish(limit=3 * PATIENCE) for one in running]
+    with reserve_port() as port:
+        words = [*command, "fit", "samples.bin", steps, f"127.0.0.1:{port}", 2]
+        running = [Command([*words, process], cwd=place, **pipes) for process in range(2)]
+        done = [one.finish(limit=3 * PATIENCE) for one in running]
     for one in done:
         assert one.returncode == 0 and RESUMED in one.stdout, one.stderr
     return [one.stdout.splitlines()[-1] for one in done]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,18 +11,17 @@ import pytest
 from pario import checkpoint
 from tests.mpi.conftest import PROGRAMS
 from tests.support.commands import Command
+from tests.support.ports import reserve_port
 from tests.support.waiting import PATIENCE
 
 
 def run(action: str, directory: Path, count: int) -> None:
     """Runs the processes of a program of JAX; fails where one of them fails."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    words = [sys.executable, PROGRAMS / "orbax_processes.py", action, directory, port, count]
-    running = [Command([*words, process], **pipes) for process in range(count)]
-    done = [one.finish(limit=3 * PATIENCE) for one in running]
+    with reserve_port() as port:
+        words = [sys.executable, PROGRAMS / "orbax_processes.py", action, directory, port, count]
+        running = [Command([*words, process], **pipes) for process in range(count)]
+        done = [one.finish(limit=3 * PATIENCE) for one in running]
     for process, one in enumerate(done):
         last = one.stdout.splitlines()[-1:]  # JAX prints before it
         expected = 0, [f"{action} by process {process} of {count}"]

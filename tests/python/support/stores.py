@@ -8,16 +8,19 @@ import os
 import socket
 import sys
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.support.commands import Command
+from tests.support.ports import reserve_port
 from tests.support.waiting import wait_until
 
 _HERE = Path(__file__).parent
+#: Stands for the port of a server in its command.
+PORT = object()
 #: Seconds that the proxy adds to each answer.
 LATENCY = 0.02
 #: moto asks for a signature, and does not compare it.
@@ -62,7 +65,8 @@ class Proxy:
 
     def inject(self, *faults: dict[str, Any]) -> None:
         """Treats the next requests: ``{"kind": "status", "status": 503}``, ``{"kind": "reset"}``,
-        ``{"kind": "cut"}`` (a reset within the body), ``{"kind": "delay", "seconds": 5}`` or
+        ``{"kind": "cut"}`` (a reset within the body), ``{"kind": "delay", "seconds": 5}``,
+        ``{"kind": "hold", "requests": 9}`` (until so many have come since :meth:`clear`) or
         ``{"kind": "none"}``; ``"path"`` selects requests whose path contains it, ``"body"`` is the
         body of a status."""
         self._call("PUT", "faults", list(faults))
@@ -75,19 +79,15 @@ class Proxy:
             return json.loads(answer.read() or b"null")
 
 
-def free_port() -> int:
-    """A port on which nothing listens."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 @contextmanager
-def run_server(command: Sequence[object], port: int) -> Iterator[str]:
-    """A running server; its address. It is ended after the test."""
-    with Command(command, stdout=-3, stderr=-3) as running:
+def run_server(*command: object) -> Iterator[str]:
+    """A running server; its address. ``PORT`` in the command stands for its port. It is ended after
+    the test."""
+    with reserve_port() as port:
+        words = [port if word is PORT else word for word in command]
+        running = Command(words, stdout=-3, stderr=-3)
         try:
-            wait_until(lambda: _listens(port), f"{command[0]} listens")
+            wait_until(lambda: _listens(port), f"{command[1]} listens")
             yield f"http://127.0.0.1:{port}"
         finally:
             running.end()
@@ -102,9 +102,8 @@ def _listens(port: int) -> bool:
 @contextmanager
 def run_proxy(address: str, latency: float = LATENCY) -> Iterator[Proxy]:
     """A proxy in front of the server at ``address``."""
-    port = free_port()
-    command = [sys.executable, _HERE / "proxy.py", port, address.rpartition(":")[2], latency]
-    with run_server(command, port) as proxy:
+    behind = address.rpartition(":")[2]
+    with run_server(sys.executable, _HERE / "proxy.py", PORT, behind, latency) as proxy:
         yield Proxy(proxy)
 
 
@@ -112,12 +111,9 @@ def run_proxy(address: str, latency: float = LATENCY) -> Iterator[Proxy]:
 def run_s3_server(latency: float = LATENCY) -> Iterator[Proxy]:
     """moto's S3 server behind a proxy, with a bucket called "bucket"; the environment has its
     endpoint and credentials."""
-    port = free_port()
     with ExitStack() as stack:
-        command = [sys.executable, "-m", "moto.server", "-p", port]
-        proxy = stack.enter_context(
-            run_proxy(stack.enter_context(run_server(command, port)), latency)
-        )
+        server = stack.enter_context(run_server(sys.executable, "-m", "moto.server", "-p", PORT))
+        proxy = stack.enter_context(run_proxy(server, latency))
         put(f"{proxy.address}/bucket", b"")
         before = dict(os.environ)
         os.environ.update(CREDENTIALS, AWS_ENDPOINT_URL=proxy.address)
@@ -131,9 +127,8 @@ def run_s3_server(latency: float = LATENCY) -> Iterator[Proxy]:
 @contextmanager
 def run_http_server(directory: Path, latency: float = LATENCY) -> Iterator[Proxy]:
     """A server of the files of a directory, with ranges, behind a proxy."""
-    port = free_port()
-    command = [sys.executable, _HERE / "range_server.py", port, directory]
-    with run_server(command, port) as address, run_proxy(address, latency) as proxy:
+    command = [sys.executable, _HERE / "range_server.py", PORT, directory]
+    with run_server(*command) as address, run_proxy(address, latency) as proxy:
         yield proxy
 
 
