@@ -7,9 +7,8 @@ import os
 import re
 import shutil
 import signal
-import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,15 +49,20 @@ class Node:
     def variables(self) -> dict[str, str]:
         return {**os.environ, "RSYNC_RSH": self.remote_shell, **self.environment}
 
-    def wrap_rsync(self, rate: int = 0) -> Path:
+    def wrap_rsync(self, rate: int = 0, most: int = 4) -> Path:
         """Puts a wrapper before rsync that records each file and its bytes sent, and limits the
-        rate of each (KiB/s); returns the record."""
-        log, folder = self.root / "rsync.log", self.root / "bin"
+        rate of each (KiB/s); returns the record. It transfers ``most`` shards: those after them
+        wait for the end of pario."""
+        log, folder, begun = (self.root / name for name in ("rsync.log", "bin", "begun"))
         folder.mkdir(exist_ok=True)
-        log.unlink(missing_ok=True)
+        for file in (log, begun):
+            file.unlink(missing_ok=True)
         write_script(
             folder / "rsync",
             f'case "$*" in *--list-only*) exec {RSYNC} "$@" ;; esac\n'
+            f'case "$*" in *.tar.zst*) echo >> {begun} ;; esac\n'
+            f'if [ -e {begun} ] && [ "$(wc -l < {begun})" -gt {most} ]; then\n'
+            f"while kill -0 $PPID; do sleep 0.05; done; exit 1; fi\n"
             f"exec {RSYNC} --bwlimit={rate} --log-file={log} --log-file-format='FILE %n %b' \"$@\"",
         )
         self.environment["PATH"] = f"{folder}:{os.environ['PATH']}"
@@ -102,8 +106,8 @@ def node(tmp_path: Path) -> Node:
 
 
 @pytest.fixture
-def ssh_node(tmp_path: Path) -> Iterator[Node]:
-    """Starts remote commands by ssh, and Debian's sshd with keys of its own on a free port."""
+def ssh_node(tmp_path: Path) -> Node:
+    """Starts remote commands by ssh, and for each a sshd of Debian with keys of its own."""
     if not SSHD or not shutil.which("ssh"):
         pytest.skip("openssh-server is not installed")
     if os.geteuid() == 0:
@@ -113,25 +117,17 @@ def ssh_node(tmp_path: Path) -> Iterator[Node]:
     for name in ("host", "user"):
         make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", keys / name]
         run_command(make, status=0)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     (keys / "sshd_config").write_text(
-        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {keys}/host\nUsePAM no\nStrictModes no\n"
+        f"HostKey {keys}/host\nUsePAM no\nStrictModes no\n"
         f"AuthorizedKeysFile {keys}/user.pub\nPidFile none\nPermitRootLogin yes\n"
     )
     (keys / "config").write_text(
-        f"Host node\nHostName 127.0.0.1\nPort {port}\nIdentityFile {keys}/user\nLogLevel ERROR\n"
+        f"Host node\nIdentityFile {keys}/user\nLogLevel ERROR\n"
+        f"ProxyCommand {SSHD} -i -f {keys}/sshd_config\n"
         f"StrictHostKeyChecking no\nUserKnownHostsFile {keys}/known\n"
     )
     (tmp_path / "work" / "home").mkdir(parents=True)
-
-    def accepts() -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
-
-    with start_command([SSHD, "-D", "-e", "-f", keys / "sshd_config"]):
-        wait_until(accepts, "sshd accepts connections")
-        yield Node(tmp_path / "work", f"ssh -F {keys}/config")
+    return Node(tmp_path / "work", f"ssh -F {keys}/config")
 
 
 def facts_of(tree: Path) -> dict[str, tuple[int, int, bytes]]:
@@ -168,7 +164,7 @@ def check_pack_resumed(node: Node) -> None:
     tree = node.tree()
     home = node.root / "home"
     target = f"node:{home}/x.pack"
-    log = node.wrap_rsync(rate=512)
+    log = node.wrap_rsync(rate=512, most=2)
     words = ["pack", tree, "-o", target, "--shards", 4, "--transfers", 2]
     start_until(node, words, lambda: count_arrived(home) > SIZE)
     assert not (home / "x.pack").exists()
@@ -187,7 +183,7 @@ def check_unpack_resumed(node: Node) -> None:
     tree = node.tree()
     pack(tree, node.root / "home" / "x.pack", shards=4)
     words = ["unpack", f"node:{node.root}/home/x.pack", "--transfers", 2]
-    node.wrap_rsync(rate=512)
+    node.wrap_rsync(rate=512, most=2)
     start_until(node, words, lambda: count_arrived(node.root / ".x.pario-transfer") > SIZE)
     there = count_arrived(node.root / ".x.pario-transfer")
     log = node.wrap_rsync()
@@ -247,7 +243,7 @@ def test_an_archive_is_sent_unchanged(node: Node) -> None:
 @pytest.mark.exhaustive
 def test_a_directory_that_changed_after_a_kill_is_packed_again(node: Node) -> None:
     tree = node.tree()
-    node.wrap_rsync(rate=512)
+    node.wrap_rsync(rate=512, most=2)
     words = ["pack", tree, "-o", "node:x.pack", "--shards", 4, "--transfers", 2]
     start_until(node, words, lambda: count_arrived(node.root / "home") > SIZE)
     (tree / "f0").unlink()
