@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.support.commands import run_command
 
 ROOT = Path(__file__).parents[2]
 CMAKE = shutil.which("cmake")
@@ -18,9 +19,7 @@ pytestmark = pytest.mark.skipif(CMAKE is None, reason="cmake is not installed")
 def configure(*options: str, **variables: str) -> str:
     """Runs CMake, which must fail; returns the lines of pario's message as one."""
     kept = {name: value for name, value in os.environ.items() if name not in ("CC", "CXX")}
-    done = subprocess.run(
-        [str(CMAKE), *options], env=kept | variables, capture_output=True, text=True, timeout=100
-    )
+    done = run_command([str(CMAKE), *options], env=kept | variables)
     assert done.returncode != 0
     found = re.search(r"^  (pario: .*?)\n\n", done.stderr, re.DOTALL | re.MULTILINE)
     assert found, done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
@@ -34,6 +33,7 @@ from pario.checkpoint.header import read_header
 from pario.cli import main
 from pario.ranks import OneRank, Ranks
 from tests.python.support.threads import run
+from tests.support.commands import run_command
 
 #: Six chunks in one block: rows of 8000 bytes, 131 of them in a chunk.
 FULL = (np.arange(700_000) % 1000).astype("f8").reshape(700, 1000)
@@ -190,7 +190,7 @@ with h5py.File(sys.argv[1]) as file:
     numpy.savez(sys.argv[2], **{name: file[name][...] for name in names})
 """
     there = tmp_path / "found.npz"
-    subprocess.run([sys.executable, "-c", program, path, there], check=True, timeout=60)
+    run_command([sys.executable, "-c", program, path, there], status=0)
     found = np.load(there)
     assert is_equal(found["50%b T"], FULL) and is_equal(found["noise"], noise)
     assert found["words"][:2].tolist() == [b"ab", b"c"]
@@ -297,7 +297,7 @@ T = numpy.arange(700_000.0)
 with checkpoint.Writer(None, sys.argv[1], compress="zstd") as writer:
     writer.save(2, {"T": T})
 """
-    done = subprocess.run([sys.executable, "-c", program, tmp_path], check=False, timeout=60)
+    done = run_command([sys.executable, "-c", program, tmp_path])
     assert done.returncode == -signal.SIGKILL
     assert (tmp_path / "step-00000002.h5.part").exists()
     with warnings.catch_warnings(record=True) as warned:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 from tools.write_manuals import COMPLETIONS, write_manuals
 
 from pario.cli import COMMANDS
+from tests.support.commands import run_command
 
 #: Completes the last of some words as bash does, and prints the candidates.
 COMPLETE = """
@@ -58,5 +58,5 @@ def test_bash_completes_commands_actions_and_options(
     if (shell := shutil.which("bash")) is None:
         pytest.skip("bash is not installed")
     script = COMPLETE.format(file=folder / COMPLETIONS["bash"], words=words, prefix=prefix)
-    done = subprocess.run([shell, "-c", script], capture_output=True, text=True, timeout=60)
+    done = run_command([shell, "-c", script])
     assert expected <= set(done.stdout.split())
