@@ -1,7 +1,8 @@
-"""A proxy for HTTP/1.1: python proxy.py PORT PORT_OF_THE_SERVER LATENCY
+"""A proxy for HTTP/1.1: python proxy.py PORT_OF_THE_SERVER LATENCY
 
-Answers each request ``LATENCY`` seconds late. ``PUT /__proxy__/faults`` sets a list of faults, each
-for one request; ``GET /__proxy__/requests`` lists the requests. See stores.py.
+Prints its address. Answers each request ``LATENCY`` seconds late. ``PUT /__proxy__/faults`` sets a
+list of faults, each for one request; ``PUT /__proxy__/release`` continues the requests that are
+held; ``GET /__proxy__/requests`` lists the requests. See stores.py.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-PORT, BEHIND, LATENCY = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+BEHIND, LATENCY = int(sys.argv[1]), float(sys.argv[2])
 BEGIN = time.monotonic()
 LOCK = threading.Lock()
+RELEASE = threading.Condition(LOCK)
 REQUESTS: list[dict[str, Any]] = []
 FAULTS: list[dict[str, Any]] = []
 
@@ -51,9 +53,11 @@ class Handler(BaseHTTPRequestHandler):
             "begin": begin,
             "end": 0.0,
             "status": 0,
+            "held": fault["kind"] == "hold",
         }
         with LOCK:
             REQUESTS.append(row)
+            RELEASE.wait_for(lambda: not row["held"])
         time.sleep(LATENCY + (fault["seconds"] if fault["kind"] == "delay" else 0))
         if fault["kind"] == "reset":
             return self.reset()
@@ -115,9 +119,13 @@ class Handler(BaseHTTPRequestHandler):
 
     def control(self, body: bytes) -> None:
         what, given = self.path.rpartition("/")[2], json.loads(body or b"null")
-        rows = REQUESTS if what == "requests" else FAULTS
+        rows = FAULTS if what == "faults" else REQUESTS
         with LOCK:
-            if self.command == "PUT":
+            if what == "release":
+                for row in REQUESTS:
+                    row["held"] = False
+                RELEASE.notify_all()
+            elif self.command == "PUT":
                 rows[:] = given
             data = json.dumps(rows).encode()
         self.answer(200, {}, data, cut=False)
@@ -129,4 +137,6 @@ class Server(ThreadingHTTPServer):
 
 
 if __name__ == "__main__":
-    Server(("127.0.0.1", PORT), Handler).serve_forever()
+    server = Server(("127.0.0.1", 0), Handler)
+    print(f"http://127.0.0.1:{server.server_port}", flush=True)
+    server.serve_forever()

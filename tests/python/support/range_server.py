@@ -1,6 +1,7 @@
-"""A server of files with ranges: python range_server.py PORT DIRECTORY
+"""A server of files with ranges: python range_server.py DIRECTORY
 
-Knows ``Range: bytes=A-B``, ``bytes=A-`` and ``bytes=-N``, ETag (size and time) and If-Match.
+Prints its address. Knows ``Range: bytes=A-B``, ``bytes=A-`` and ``bytes=-N``, ETag (size and time)
+and If-Match.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-PORT, DIRECTORY = int(sys.argv[1]), Path(sys.argv[2])
+DIRECTORY = Path(sys.argv[1])
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -64,4 +65,6 @@ class Server(ThreadingHTTPServer):
 
 
 if __name__ == "__main__":
-    Server(("127.0.0.1", PORT), Handler).serve_forever()
+    server = Server(("127.0.0.1", 0), Handler)
+    print(f"http://127.0.0.1:{server.server_port}", flush=True)
+    server.serve_forever()

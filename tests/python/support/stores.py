@@ -5,22 +5,19 @@ from __future__ import annotations
 
 import json
 import os
-import socket
+import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.commands import Command
-from tests.support.ports import reserve_port
-from tests.support.waiting import wait_until
+from tests.support.commands import start_command
+from tests.support.waiting import LateError, wait_until
 
 _HERE = Path(__file__).parent
-#: Stands for the port of a server in its command.
-PORT = object()
 #: Seconds that the proxy adds to each answer.
 LATENCY = 0.02
 #: moto asks for a signature, and does not compare it.
@@ -28,6 +25,15 @@ _SIGNED = (
     "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request,"
     " SignedHeaders=host, Signature=0"
 )
+#: moto's server on a port that the kernel chooses.
+_S3_SERVER = """
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+app = DomainDispatcherApplication(create_backend_app)
+server = make_server("127.0.0.1", 0, app, threaded=True)
+print(f"http://127.0.0.1:{server.server_port}", flush=True)
+server.serve_forever()
+"""
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
@@ -46,6 +52,7 @@ class Request:
     begin: float
     end: float
     status: int
+    held: bool
 
 
 class Proxy:
@@ -59,16 +66,37 @@ class Proxy:
         return [Request(**one) for one in self._call("GET", "requests")]
 
     def clear(self) -> None:
-        """Forgets the requests and the faults."""
+        """Forgets the requests and the faults, and continues requests that are held."""
+        self.continue_all()
         self._call("PUT", "requests", [])
+
+    def continue_all(self) -> None:
+        """Forgets the faults, and continues requests that are held."""
         self._call("PUT", "faults", [])
+        self.release()
+
+    def release(self) -> None:
+        """Continues the requests that are held now. When it returns, they are held no more."""
+        self._call("PUT", "release")
+
+    def hold_until(self, enough: Callable[[list[Request]], bool]) -> None:
+        """Waits until enough requests are held at the same time, and continues them."""
+
+        def are_held() -> bool:
+            return enough([one for one in self.requests() if one.held])
+
+        try:
+            wait_until(are_held, "enough requests are held at the same time")
+        except LateError as late:
+            late.add_note("\n".join(map(str, self.requests())))
+            raise
+        self.release()
 
     def inject(self, *faults: dict[str, Any]) -> None:
         """Treats the next requests: ``{"kind": "status", "status": 503}``, ``{"kind": "reset"}``,
         ``{"kind": "cut"}`` (a reset within the body), ``{"kind": "delay", "seconds": 5}``,
-        ``{"kind": "hold", "requests": 9}`` (until so many have come since :meth:`clear`) or
-        ``{"kind": "none"}``; ``"path"`` selects requests whose path contains it, ``"body"`` is the
-        body of a status."""
+        ``{"kind": "hold"}`` (until a release) or ``{"kind": "none"}``; ``"path"`` selects requests
+        whose path contains it, ``"body"`` is the body of a status."""
         self._call("PUT", "faults", list(faults))
 
     def _call(self, method: str, what: str, value: Any = None) -> Any:
@@ -80,30 +108,19 @@ class Proxy:
 
 
 @contextmanager
-def run_server(*command: object) -> Iterator[str]:
-    """A running server; its address. ``PORT`` in the command stands for its port. It is ended after
-    the test."""
-    with reserve_port() as port:
-        words = [port if word is PORT else word for word in command]
-        running = Command(words, stdout=-3, stderr=-3)
-        try:
-            wait_until(lambda: _listens(port), f"{command[1]} listens")
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            running.end()
-
-
-def _listens(port: int) -> bool:
-    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-        return True
-    return False
+def run_server(command: Sequence[object]) -> Iterator[str]:
+    """A running server, which prints its address; the address. It is ended after the test."""
+    with start_command(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
+        address = running.stdout.readline().strip()
+        assert address, f"{command} ended before it listened"
+        yield address
 
 
 @contextmanager
 def run_proxy(address: str, latency: float = LATENCY) -> Iterator[Proxy]:
     """A proxy in front of the server at ``address``."""
-    behind = address.rpartition(":")[2]
-    with run_server(sys.executable, _HERE / "proxy.py", PORT, behind, latency) as proxy:
+    command = [sys.executable, _HERE / "proxy.py", address.rpartition(":")[2], latency]
+    with run_server(command) as proxy:
         yield Proxy(proxy)
 
 
@@ -111,9 +128,7 @@ def run_proxy(address: str, latency: float = LATENCY) -> Iterator[Proxy]:
 def run_s3_server(latency: float = LATENCY) -> Iterator[Proxy]:
     """moto's S3 server behind a proxy, with a bucket called "bucket"; the environment has its
     endpoint and credentials."""
-    with ExitStack() as stack:
-        server = stack.enter_context(run_server(sys.executable, "-m", "moto.server", "-p", PORT))
-        proxy = stack.enter_context(run_proxy(server, latency))
+    with run_server([sys.executable, "-c", _S3_SERVER]) as s3, run_proxy(s3, latency) as proxy:
         put(f"{proxy.address}/bucket", b"")
         before = dict(os.environ)
         os.environ.update(CREDENTIALS, AWS_ENDPOINT_URL=proxy.address)
@@ -127,8 +142,8 @@ def run_s3_server(latency: float = LATENCY) -> Iterator[Proxy]:
 @contextmanager
 def run_http_server(directory: Path, latency: float = LATENCY) -> Iterator[Proxy]:
     """A server of the files of a directory, with ranges, behind a proxy."""
-    command = [sys.executable, _HERE / "range_server.py", PORT, directory]
-    with run_server(*command) as address, run_proxy(address, latency) as proxy:
+    command = [sys.executable, _HERE / "range_server.py", directory]
+    with run_server(command) as address, run_proxy(address, latency) as proxy:
         yield proxy
 
 
