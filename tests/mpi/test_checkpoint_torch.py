@@ -1,12 +1,13 @@
 """Checkpoints by ranks of PyTorch, without an MPI."""
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from pario import checkpoint
-from tests.mpi.conftest import PROGRAMS
+from tests.mpi.conftest import PROGRAMS, ROOT
 from tests.support.commands import run_command
 from tests.support.waiting import PATIENCE
 
@@ -23,7 +24,8 @@ def test_divided_tensors_are_loaded_however_they_were_divided(tmp_path: Path) ->
         "2",
         str(PROGRAMS / "sharded.py"),
     ]
-    done = run_command([*command, tmp_path], limit=5 * PATIENCE)
+    variables = os.environ | {"PYTHONPATH": str(ROOT)}  # the program uses tests.support
+    done = run_command([*command, tmp_path], env=variables, limit=5 * PATIENCE)
     assert (done.returncode, done.stdout) == (
         0,
         "save(step 4): rank 1 did not come within 1.00 s\n",

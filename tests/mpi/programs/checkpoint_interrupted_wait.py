@@ -18,6 +18,7 @@ from pario.checkpoint import exchange
 from pario.checkpoint.geometry import Box, whole
 
 comm = MPI.COMM_WORLD
+come = comm.Split(comm.rank == 1)  # the ranks that come in time
 DIRECTORY, WAY, KIND = Path(sys.argv[1]), *sys.argv[2:4]
 INTERRUPTS, PATIENCE = int(sys.argv[4]), float(sys.argv[5])
 SHAPE = (64, 64, 1024)  # 32 MiB; divided along the last axis
@@ -25,16 +26,24 @@ mine = Box((0, 0, SHAPE[2] // comm.size * comm.rank), (*SHAPE[:2], SHAPE[2] // c
 FULL = np.arange(np.prod(SHAPE), dtype="f8").reshape(SHAPE)
 
 
-def interrupt() -> None:
-    for _ in range(INTERRUPTS):
-        time.sleep(1.0)
-        os.kill(os.getpid(), signal.SIGINT)
-    (DIRECTORY / "interrupted").touch()
-
-
 def wait_for(condition) -> None:
     while not condition():
         time.sleep(0.02)
+
+
+def is_deferring() -> bool:
+    """True in a joint call, until its first interrupt has arrived."""
+    return getattr(signal.getsignal(signal.SIGINT), "__name__", "") == "note"
+
+
+def interrupt() -> None:
+    """Sends each interrupt after the one before has arrived: two pending ones are one."""
+    wait_for(is_deferring)
+    time.sleep(0.2)  # rank 0 probably waits already
+    for _ in range(INTERRUPTS):
+        os.kill(os.getpid(), signal.SIGINT)
+        wait_for(lambda: not is_deferring())
+    (DIRECTORY / "interrupted").touch()
 
 
 def await_absence() -> None:
@@ -52,14 +61,17 @@ def end() -> None:
 
 
 def delay(call):
-    """Wraps a joint call."""
+    """Wraps a joint call, in which alone the patience is short."""
 
-    def call_late(*arguments, **options):
+    def call_late(ranks, *arguments, **options):
+        if comm.rank == 1:
+            await_absence()
+        else:
+            come.Barrier()
         if comm.rank == 0:
             threading.Thread(target=interrupt).start()
-        elif comm.rank == 1:
-            await_absence()
-        return call(*arguments, **options)
+        ranks.patience = PATIENCE
+        return call(ranks, *arguments, **options)
 
     return call_late
 
@@ -70,8 +82,8 @@ def main() -> None:
     found = {"T": checkpoint.block(part, SHAPE, mine.begin)}
     with checkpoint.Writer(comm, DIRECTORY, durable=False) as writer:
         writer.save(0, found)
-    state = checkpoint.load(comm, DIRECTORY, patience=PATIENCE)
-    writer = checkpoint.Writer(comm, DIRECTORY, durable=False, patience=PATIENCE)
+    state = checkpoint.load(comm, DIRECTORY)
+    writer = checkpoint.Writer(comm, DIRECTORY, durable=False)
     exchange.write, exchange.read = delay(exchange.write), delay(exchange.read)
     text = "none"
     try:

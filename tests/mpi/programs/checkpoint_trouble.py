@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 from mpi4py import MPI
+from tests.support.lateness import give_up_after
 
 from pario import checkpoint
 
@@ -13,9 +14,11 @@ part = np.full(3, float(comm.rank))
 
 def attempt(offset: int, *, raising: int = -1) -> str:
     try:
-        with checkpoint.Writer(comm, sys.argv[1], durable=False, patience=1) as writer:
+        with checkpoint.Writer(comm, sys.argv[1], durable=False) as writer:
             if comm.rank == raising:
                 raise ZeroDivisionError("of the program")
+            if comm.rank == 0 and raising >= 0:
+                give_up_after(writer._ranks, comm.size - 2, patience=1)
             writer.save(2, {"T": checkpoint.block(part, (3 * comm.size,), (offset,))})
             return "saved"
     except (checkpoint.CheckpointError, ZeroDivisionError) as error:

@@ -4,6 +4,7 @@
 import sys
 
 import torch
+from tests.support.lateness import give_up_after
 from torch import distributed
 from torch.distributed._shard import sharded_tensor
 from torch.distributed._shard.sharding_spec import EnumerableShardingSpec, ShardMetadata
@@ -104,7 +105,7 @@ def main(directory: str) -> None:
             raise AssertionError(said)
         except checkpoint.CheckpointError as error:
             assert said in str(error), error
-    with checkpoint.Writer(ranks, directory, durable=False, patience=1) as writer:
+    with checkpoint.Writer(ranks, directory, durable=False) as writer:
         try:
             half = DTensor.from_local(torch.ones(2, 2), mesh, [Replicate(), Partial()])
             checkpoint.save_state_dict(writer, 3, {"w": half})
@@ -112,10 +113,12 @@ def main(directory: str) -> None:
         except checkpoint.CheckpointError as error:
             assert "a sum that was not made" in str(error), error
         if ranks.rank() == 0:
+            give_up_after(writer._ranks, 0, patience=1)
             try:
                 writer.save(4, {"T": 1})
             except checkpoint.CheckpointError as error:
                 print(error)
+    distributed.barrier()  # rank 1 has not died while rank 0 waits for it
     distributed.destroy_process_group()
 
 
