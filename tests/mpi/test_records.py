@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+from pathlib import Path
 
 import pytest
 
@@ -129,40 +130,58 @@ def test_an_index_that_cannot_be_updated_is_said_once(lines):
     assert lines.with_name("in.txt.pidx").read_bytes() == made
 
 
-# Writes the process ID of each rank beside the input, and shows Ctrl-C even in a background job.
-INTERRUPTIBLE = """
-import os, pathlib, signal
+# All ranks but one join an exchange in the middle of the work only after a signal was sent.
+HELD_EXCHANGE = """
+import itertools, os, pathlib, signal, time
+from pario import ranks
 signal.signal(signal.SIGINT, signal.default_int_handler)
-pathlib.Path(os.environ["PIDS"], "rank" + os.environ["PMI_RANK"]).write_text(str(os.getpid()))
+gather, count = ranks.Ranks.gather, itertools.count(1)
+def gather_after_signal(self, mine):
+    if next(count) == 8:
+        place, signalled = pathlib.Path(os.environ["PLACE"]), int(os.environ["SIGNALLED"])
+        (place / f"rank{self.rank}").write_text(f"{os.getpid()} ")
+        while self.rank != signalled and not (place / "sent").exists():
+            time.sleep(0.01)
+    return gather(self, mine)
+ranks.Ranks.gather = gather_after_signal
 """
+
+
+def held_variables(place: Path, rank: int) -> dict[str, str]:
+    """The variables of ranks of HELD_EXCHANGE, of which one gets a signal."""
+    place.mkdir()
+    return {"PLACE": str(place), "SIGNALLED": str(rank)}
+
+
+def signal_rank(place: Path, rank: int, ranks: int, number: signal.Signals) -> None:
+    """Sends a signal to a rank in the middle of its work, which needs the other ranks."""
+
+    def find_processes() -> list[str]:
+        return [path.read_text() for path in sorted(place.glob("rank*"))]
+
+    processes = wait_until(
+        lambda: (found := find_processes())[ranks - 1 :] and all(found) and found, "the work"
+    )
+    os.kill(int(processes[rank]), number)
+    (place / "sent").touch()
 
 
 @pytest.mark.system
 @pytest.mark.parametrize("rank", select_for_ci([1, 0], 1))
 def test_an_interrupt_of_one_rank_ends_all_and_leaves_nothing(lines, tmp_path, rank):
     mpi = MPIS["mpich-5"]
-    lines.write_bytes(lines.read_bytes() * 20)
-    folder = tmp_path / "pids"
-    folder.mkdir()
-    output = lines.with_name("out")
+    output, held = lines.with_name("out"), tmp_path / "held"
     words = ["records", "shuffle", lines, "-o", output, "--seed", "7", "--way", "buckets"]
-    start = [*ranks_of(mpi, 2), "-c", INTERRUPTIBLE + PARIO, *words]
-    environment = os.environ | {"PIDS": str(folder)}
+    start = [*ranks_of(mpi, 2), "-c", HELD_EXCHANGE + PARIO, *words]
+    environment = os.environ | held_variables(held, rank)
     with start_command(start, env=environment, stderr=subprocess.PIPE) as running:
-        wait_until(
-            lambda: (
-                any(".shuffle-" in path.name for path in tmp_path.iterdir())
-                or running.poll() is not None
-            ),
-            "the work",
-        )
-        os.kill(int((folder / f"rank{rank}").read_text()), signal.SIGINT)
+        signal_rank(held, rank, 2, signal.SIGINT)
         done = running.finish()
     assert done.returncode != 0 and not output.exists()
     assert done.stderr.count("pario records: interrupted") == 1, done.stderr
     again, _ = shuffle(ranks_of(mpi, 2), lines, "out", "--way", "buckets")
     assert again.returncode == 0, again.stderr
-    assert {path.name for path in tmp_path.iterdir()} == {"in.txt", "out", "pids"}
+    assert {path.name for path in tmp_path.iterdir()} == {"in.txt", "out", "held"}
 
 
 # A rank runs END before it joins one of the exchanges for which the other rank waits.

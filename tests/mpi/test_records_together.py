@@ -7,23 +7,26 @@ import os
 import random
 import re
 import signal
-import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
 from pario.publishing import is_part
 from tests.mpi.conftest import MPIS
+from tests.mpi.test_records import HELD_EXCHANGE, held_variables, signal_rank
+from tests.mpi.test_records import PARIO as MAIN
 from tests.support.commands import Command, run_command, start_command
+from tests.support.ports import reserve_port
 from tests.support.tiers import select_for_ci
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.mpi
 PARIO = [sys.executable, "-m", "pario", "records"]
+HELD = [sys.executable, "-c", HELD_EXCHANGE + MAIN, "records"]
 #: Commands that write OUT, or files whose names begin with it.
 WRITERS = {
     "pack": "pack tree -o OUT --shuffle --seed 3",
@@ -85,18 +88,26 @@ def outputs_of(folder: Path, name: str) -> dict[str, bytes]:
 
 
 @contextmanager
-def torch_ranks(words: Sequence[str], folder: Path, ranks: int = 2) -> Iterator[list[Command]]:
-    """Starts processes with the variables of torchrun."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(ranks)}
-    common |= {"LOCAL_WORLD_SIZE": str(ranks)}
+def torch_ranks(
+    words: Sequence[str],
+    folder: Path,
+    program: Sequence[str] = PARIO,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[list[Command]]:
+    """Starts two processes with the variables of torchrun."""
+    ranks, common = 2, {**os.environ, **variables}
     with ExitStack() as running:
+        port = running.enter_context(reserve_port())
+        common |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(ranks)}
+        common |= {"LOCAL_WORLD_SIZE": str(ranks)}
         yield [
             running.enter_context(
                 start_command(
-                    [*PARIO, *words],
-                    env=os.environ | common | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+                    [*program, *words],
+                    env=os.environ
+                    | variables
+                    | common
+                    | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
                     cwd=folder,
                     stderr=subprocess.PIPE,
                 )
@@ -186,14 +197,10 @@ def test_processes_of_torchrun_write_the_bytes_of_one(name: str, folder: Path) -
 @pytest.mark.parametrize("killed", select_for_ci([0, 1], 1))
 def test_a_dead_process_of_torchrun_ends_the_other(killed: int, folder: Path) -> None:
     pytest.importorskip("torch")
-    big = folder / "big.txt"
-    big.write_bytes((folder / "a.txt").read_bytes() * 400)
-    alone("index big.txt", folder, status=0)
-    words = "convert big.txt --to prec -o out".split()
-    before = set(folder.iterdir())
-    with torch_ranks(words, folder) as ranks:
-        wait_until(lambda: set(folder.iterdir()) - before, "the output is begun")
-        ranks[killed].send_signal(signal.SIGKILL)
+    words = "convert a.txt --to prec -o out".split()
+    before, held = set(folder.iterdir()), folder.with_name(f"{folder.name}-held")
+    with torch_ranks(words, folder, HELD, held_variables(held, killed)) as ranks:
+        signal_rank(held, killed, 2, signal.SIGKILL)
         done = ranks[1 - killed].finish()
     assert done.returncode == 2 and f"rank {killed}" in done.stderr, done.stderr
     assert done.stderr.count("pario records: ") == 1
@@ -204,22 +211,15 @@ def test_a_dead_process_of_torchrun_ends_the_other(killed: int, folder: Path) ->
 
 @pytest.mark.system
 def test_a_killed_rank_of_mpi_leaves_no_output(folder: Path) -> None:
-    big = folder / "big.txt"
-    big.write_bytes((folder / "a.txt").read_bytes() * 400)
-    alone("index big.txt", folder, status=0)
-    before = set(folder.iterdir())
-    note = "import os; open(f'pid{os.environ[\"PMI_RANK\"]}', 'w').write(str(os.getpid()));"
-    program = f"{note} from pario.cli import main; raise SystemExit(main())"
-    start = MPIS["mpich-5"].start(sys.executable, "-c", program, ranks=3)
-    words = [*start, *"records convert big.txt --to prec -o out".split()]
-    with start_command(words, cwd=folder, stdout=subprocess.PIPE) as running:
-        wait_until(lambda: any(is_part(path.name) for path in folder.iterdir()), "the work")
-        os.kill(int((folder / "pid1").read_text()), signal.SIGKILL)
+    before, held = set(folder.iterdir()), folder.with_name(f"{folder.name}-held")
+    start = MPIS["mpich-5"].start(*HELD, ranks=3)
+    words = [*start, *"convert a.txt --to prec -o out".split()]
+    variables = os.environ | held_variables(held, 1)
+    with start_command(words, cwd=folder, env=variables, stdout=subprocess.PIPE) as running:
+        signal_rank(held, 1, 3, signal.SIGKILL)
         done = running.finish()
     assert done.returncode != 0 and "BAD TERMINATION" in done.stdout, done
     assert not (folder / "out").exists()
-    for rank in range(3):
-        (folder / f"pid{rank}").unlink()
     alone("convert a.txt --to prec -o out", folder, status=0)
     assert set(folder.iterdir()) - before == {folder / "out", folder / "a.txt.pidx"}
 
