@@ -11,7 +11,7 @@ using std::chrono::nanoseconds;
 using namespace std::chrono_literals;
 
 constexpr nanoseconds kUsualLook = 200ms, kShortestLook = 10ms;
-constexpr nanoseconds kAnswers = 1s;  // time limit for answers of other nodes
+constexpr nanoseconds kAnswers = 3s;  // time limit for answers of other nodes
 
 std::vector<int> world_ranks(const Comm& comm, std::vector<int> ranks) {
   std::ranges::transform(ranks, ranks.begin(), [&](int rank) { return comm.world_rank(rank); });

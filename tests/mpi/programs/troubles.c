@@ -148,6 +148,7 @@ static void be_late(int late_rank) {
 static void late(void) {
   int number = 0;
   set_turns();
+  MPI_Barrier(MPI_COMM_WORLD); /* those in time come together */
   if (is("message")) {
     be_late(2);
     if (rank == 2) MPI_Send(&number, 1, MPI_INT, 1, 7, MPI_COMM_WORLD);
@@ -192,6 +193,13 @@ static void far(void) {
   MPI_Type_free(&turns);
 }
 
+/* Makes a file named after this process, whose shared memory a test looks for. */
+static void note_process(const char* directory) {
+  char note[4200];
+  snprintf(note, sizeof note, "%s/process-%d", directory, (int)getpid());
+  close(open(note, O_CREAT | O_WRONLY, 0666));
+}
+
 static char* map_memory(size_t size) {
   char* memory =
       mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -229,7 +237,11 @@ int main(int argc, char** argv) {
   left = argc > 4 ? ranks - (argc - 4) : ranks;
   memset(bytes, 'a' + rank, sizeof bytes);
   snprintf(name, sizeof name, "%s/troubles", argv[1]);
-  if (!strcmp(argv[2], "late_open")) be_late(1);
+  note_process(argv[1]);
+  if (!strcmp(argv[2], "late_open")) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    be_late(1);
+  }
   need(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file),
        "open");
   if (!strcmp(argv[2], "killed")) write_until_death();
