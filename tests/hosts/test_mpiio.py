@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -145,17 +146,20 @@ def test_survivors_of_a_host_whose_processes_have_died(
 
 @contextmanager
 def meanwhile(
-    begins: Path, lasts: float, act: Callable[[], object], undo: Callable[[], object]
+    begins: Path,
+    ends: Callable[[], object],
+    act: Callable[[], object],
+    undo: Callable[[], object],
 ) -> Iterator[None]:
-    """Does ``act`` half a second after a file appears, and ``undo`` ``lasts`` seconds later."""
+    """Does ``act`` when a file appears, and ``undo`` when ``ends`` is true or the body ends."""
     over = Event()
 
     def do() -> None:
         while not begins.exists() and not over.wait(0.1):
             pass
-        over.wait(0.5)
         act()
-        over.wait(lasts)
+        while not ends() and not over.wait(0.1):
+            pass
         undo()
 
     thread = Thread(target=do)
@@ -177,7 +181,16 @@ def test_survivors_of_a_host_that_answers_no_more(
 ) -> None:
     """The link goes down, and up again so that the launcher notices the end of the ranks."""
     host = four_hosts[1]
-    with meanwhile(tmp_path / "troubles", 10, lambda: link(host, "down"), lambda: link(host, "up")):
+
+    def have_survivors_reported() -> bool:
+        return all((tmp_path / f"troubles-{rank}").exists() for rank in SURVIVORS)
+
+    with meanwhile(
+        tmp_path / "begun",
+        have_survivors_reported,
+        lambda: link(host, "down"),
+        lambda: link(host, "up"),
+    ):
         done = run_killed(
             mpi, tolerant(mpi), four_hosts, tmp_path, "write_all", left=6, hints="pario_silence=5"
         )
@@ -203,10 +216,15 @@ def test_a_host_whose_ranks_are_stopped_is_waited_for(
     program = compile_program(mpi, PROGRAMS / "troubles.c", tmp_path / "made")
     command = [*launcher(mpi, four_hosts[:3], 2), str(program), str(tmp_path), "steady"]
     host = four_hosts[1]
+
+    def stop() -> None:
+        send_signal(host, "SIGSTOP")
+        (tmp_path / "stopped").touch()
+
     with meanwhile(
-        tmp_path / "troubles",
-        9,
-        lambda: send_signal(host, "SIGSTOP"),
+        tmp_path / "begun",
+        lambda: time.sleep(9) or True,
+        stop,
         lambda: send_signal(host, "SIGCONT"),
     ):
         environment = under_pario(need_library(), {"PARIO_HINTS": "*:pario_silence=5"})

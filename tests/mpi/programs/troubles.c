@@ -4,7 +4,7 @@
  * - killed CALL RANK...: the ranks are killed during calls (CALL: write_all, write_at_all,
  *   iwrite_all, split, open); RANK none: runs until another error occurs
  * - orphaned - RANK...: the ranks are killed after independent writes, before they close the file
- * - steady: short writes for some seconds
+ * - steady: short writes; rank 0 waits after some until a test has stopped other ranks
  * - late: rank 1 calls a write some seconds after the others
  * - late message: rank 2 is late, and rank 1 waits for its message before it calls the write
  * - late_open: rank 1 opens the file some seconds after the others
@@ -46,6 +46,19 @@ static void need(int code, const char* what) {
   if (code == MPI_SUCCESS) return;
   say(what, code);
   _exit(1);
+}
+
+/* Returns the path of a file beside the other one, by which a test and a rank synchronise. */
+static const char* note(const char* word) {
+  static char path[4200];
+  snprintf(path, sizeof path, "%.*s/%s", (int)(strrchr(name, '/') - name), name, word);
+  return path;
+}
+
+static void create_note(const char* word) { close(open(note(word), O_CREAT | O_WRONLY, 0666)); }
+
+static void await_note(const char* word) {
+  while (access(note(word), F_OK) != 0) usleep(10000);
 }
 
 /* Sets a view in which the pieces of all ranks are interleaved. */
@@ -109,6 +122,7 @@ static void write_until_death(void) {
   for (int i = 0; code == MPI_SUCCESS; i++) {
     MPI_File_seek(file, 0, MPI_SEEK_SET);
     code = write_together(0);
+    if (rank == 0 && i == 2) create_note("begun"); /* all ranks have written */
   }
   say("write", code);
   say("the next write", write_together(0));
@@ -131,6 +145,7 @@ static void steady(void) {
     usleep(50000);
     MPI_File_seek(file, 0, MPI_SEEK_SET);
     code = write_together(0);
+    if (rank == 0 && i == 2) create_note("begun"), await_note("stopped");
   }
   say("writes", code);
   say("close", MPI_File_close(&file));
@@ -139,10 +154,9 @@ static void steady(void) {
 
 /* Waits until a file appears; opens it, because it may be a FIFO. */
 static void be_late(int late_rank) {
-  char come[4200];
-  snprintf(come, sizeof come, "%s-come", name);
-  while (rank == late_rank && access(come, F_OK) != 0) usleep(10000);
-  if (rank == late_rank) close(open(come, O_RDONLY));
+  if (rank != late_rank) return;
+  await_note("troubles-come");
+  close(open(note("troubles-come"), O_RDONLY));
 }
 
 static void late(void) {
@@ -193,13 +207,6 @@ static void far(void) {
   MPI_Type_free(&turns);
 }
 
-/* Makes a file named after this process, whose shared memory a test looks for. */
-static void note_process(const char* directory) {
-  char note[4200];
-  snprintf(note, sizeof note, "%s/process-%d", directory, (int)getpid());
-  close(open(note, O_CREAT | O_WRONLY, 0666));
-}
-
 static char* map_memory(size_t size) {
   char* memory =
       mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -229,6 +236,7 @@ static void large(void) {
 }
 
 int main(int argc, char** argv) {
+  char process[64];
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -237,7 +245,8 @@ int main(int argc, char** argv) {
   left = argc > 4 ? ranks - (argc - 4) : ranks;
   memset(bytes, 'a' + rank, sizeof bytes);
   snprintf(name, sizeof name, "%s/troubles", argv[1]);
-  note_process(argv[1]);
+  snprintf(process, sizeof process, "process-%d", (int)getpid());
+  create_note(process); /* a test looks for its shared memory */
   if (!strcmp(argv[2], "late_open")) {
     MPI_Barrier(MPI_COMM_WORLD);
     be_late(1);
