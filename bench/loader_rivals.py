@@ -12,6 +12,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -197,7 +198,7 @@ RIVALS = (
         "array_record, DataLoader", ("array_record", "torch"), make_array_record, by_array_record
     ),
     Rival("grain, array_record", ("grain", "array_record"), make_array_record, by_grain),
-    Rival("mosaicml-streaming", ("torch",), make_mosaicml, by_mosaicml),
+    Rival("mosaicml-streaming", ("streaming", "torch"), make_mosaicml, by_mosaicml),
 )
 
 
@@ -207,14 +208,18 @@ def make_data_sets(names: list[str], directory: Path, arguments: Namespace) -> d
     for rival in RIVALS:
         if names and not any(name in rival.name for name in names):
             continue
+        if not are_installed(rival.name, rival.packages):
+            continue
         place = directory / rival.name.replace(" ", "")
         place.mkdir()
-        try:
-            for package in rival.packages:
-                importlib.import_module(package)
-            rival.make(place, arguments)
-        except ImportError as error:
-            print(f"skipped: {rival.name}: {error}", file=sys.stderr)
-            continue
+        rival.make(place, arguments)
         found[place] = rival
     return found
+
+
+def are_installed(name: str, packages: tuple[str, ...]) -> bool:
+    """Whether the packages of a loader are installed; reports the loader if one is not."""
+    missing = [package for package in packages if find_spec(package) is None]
+    if missing:
+        print(f"skipped: {name}: not installed: {', '.join(missing)}", file=sys.stderr)
+    return not missing

@@ -13,7 +13,6 @@ skipped.
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 import statistics
 import subprocess
@@ -35,6 +34,7 @@ from loader_rivals import (
     SHARD,
     SHUFFLED,
     WORKERS,
+    are_installed,
     data_loader,
     import_streaming,
     iterate_forever,
@@ -104,13 +104,7 @@ def main() -> int:
 def is_chosen(way: Way, names: list[str]) -> bool:
     if names and not any(name in way.name for name in names):
         return False
-    try:
-        for package in way.packages:
-            importlib.import_module(package)
-    except ImportError as error:
-        print(f"skipped: {way.name}: {error}", file=sys.stderr)
-        return False
-    return True
+    return are_installed(way.name, way.packages)
 
 
 def make_objects(stores: Stores, served: Path, ways: list[Way]) -> None:
@@ -229,7 +223,7 @@ WAYS = (
     Way("pario, blocks", ("obstore",), partial(by_pario, blocks=(100, 10))),
     Way("pario, block cache", ("obstore",), partial(by_pario, cached=True, shuffle=True)),
     Way("webdataset", ("webdataset", "torch"), by_webdataset),
-    Way("mosaicml-streaming", ("torch", "boto3"), by_mosaicml, "s3"),
+    Way("mosaicml-streaming", ("streaming", "torch", "boto3"), by_mosaicml, "s3"),
     Way("s3torchconnector", ("s3torchconnector", "torch"), by_s3torchconnector, "s3"),
 )
 
