@@ -122,18 +122,30 @@ def test_unwritable_directory_is_reported(tmp_path: Path) -> None:
     assert done.returncode == 2 and "file/run" in done.stderr and "-o" in done.stderr
 
 
+#: Runs pario, whose launchers look for each other as long as a test waits.
+PATIENT = """
+import sys
+from pario.cli import main
+from pario.see.launch import directory
+directory._RECENT_SECONDS = directory._LOOK_SECONDS = directory._LINGER_SECONDS = float(sys.argv[1])
+sys.exit(main(sys.argv[2:]))
+"""
+
+
 @pytest.mark.system
 def test_launchers_of_one_job_share_a_directory(tmp_path: Path) -> None:
     stale = tmp_path / "run.pario"
     stale.mkdir()
+    long_ago = time.time() - 10 * PATIENCE
     (stale / "job.json").write_text(
-        json.dumps({"command": ["sleep", "0.2"], "launchers": 3, "start": time.time() - 1000})
+        json.dumps({"command": ["sleep", "0.2"], "launchers": 3, "start": long_ago})
     )
+    pario = [sys.executable, "-c", PATIENT, PATIENCE, *PARIO[3:]]
     with ExitStack() as stack:
         ranks = []
         for rank in ("2", "1", "0"):
             seat = {**os.environ, "PMI_RANK": rank, "PMI_SIZE": "3"}
-            launcher = start_command([*PARIO, "--", "sleep", "0.2"], cwd=tmp_path, env=seat)
+            launcher = start_command([*pario, "--", "sleep", "0.2"], cwd=tmp_path, env=seat)
             ranks.append(stack.enter_context(launcher))
         assert [rank.wait_for_end() for rank in ranks] == [0, 0, 0]
     assert sorted(path.name for path in (tmp_path / "run-2.pario").glob("launcher.*")) == [

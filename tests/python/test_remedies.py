@@ -17,6 +17,7 @@ from pario.prove.replay.errors import LateError
 from pario.prove.replay.limits import Limits
 from pario.prove.replay.script import BARRIER, MPI, OPERATION, FileMade
 from pario.prove.replay.together import make_collective
+from pario.prove.tune import trials
 from pario.prove.tune.choice import MPIIO_ON, Choice
 from pario.prove.tune.history import keep_choice
 from pario.prove.tune.pairs import Pairs
@@ -33,6 +34,7 @@ from pario.see.analyze import analyze
 from pario.see.analyze.comparison import Sample
 from pario.see.analyze.model import Analysis, FileSetting
 from pario.see.tables import read
+from tests.python.support import timed
 from tests.python.test_advise import finding, run
 from tests.python.test_replay import record_run
 
@@ -392,12 +394,18 @@ def test_a_file_that_one_rank_opens_alone_is_not_changed() -> None:
 
 
 @pytest.mark.system
-def test_a_recorded_run_is_measured_where_its_files_are(tmp_path: Path) -> None:
+def test_a_recorded_run_is_measured_where_its_files_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The replays run; their seconds are given."""
+    times = {"as it is": 0.2, "with settings": 0.05}
+    monkeypatch.setattr(trials, "player", timed.time_player(trials.player, times))
     log = record_run(tmp_path, MANY_WRITES.replace("20_000", "300_000"))
     job = read([log])
     analysis = analyze(job)
     advice, lines = advise_by_replays(job, analysis, (), 60.0)
     assert lines[0].startswith("pario: measured by replays of all calls")
+    assert lines[2].split()[:2] == ["0.05", "s"] and lines[2].endswith(": set")
     assert advice.acts
     assert sorted(path.name for path in tmp_path.iterdir()) == ["late.dat", "log", "out.dat"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -34,6 +35,7 @@ from pario.see.tables import read
 from pario.see.tables.model import Job
 from pario.settings import load
 from tests.python.jobs import add_events, add_record, make_job
+from tests.python.support import timed
 from tests.python.test_replay import record_run
 from tests.support.commands import run_command
 
@@ -504,23 +506,16 @@ def test_choices_are_joined_and_the_later_one_wins() -> None:
 
 
 @pytest.mark.system
-def test_the_command_writes_settings_that_a_run_takes(tmp_path: Path) -> None:
-    words = [
-        sys.executable,
-        "-m",
-        "pario",
-        "tune",
-        "--trials",
-        "5",
-        "-o",
-        "pario.toml",
-        "--",
-        sys.executable,
-        "-c",
-        SMALL_WRITES,
-    ]
-    done = run_command(words, cwd=tmp_path)
+@pytest.mark.parametrize("better", [True, False])
+def test_the_command_writes_settings_that_a_run_takes(tmp_path: Path, better: bool) -> None:
+    """The replays run; their seconds are given."""
+    times = {"as it is": 1.0, "with settings": 0.5 if better else 1.5}
+    program = SMALL_WRITES.replace("100_000", "300_000")
+    tune = ["tune", "--trials", "5", "-o", "pario.toml", "--", sys.executable, "-c", program]
+    done = run_command([sys.executable, timed.__file__, json.dumps(times), *tune], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     replays = re.search(r"\((\d+) replays", done.stderr)
     assert replays and 2 <= int(replays[1]) <= 5  # it may end before the last
-    load(tmp_path / "pario.toml")
+    (words,) = (line for line in done.stderr.splitlines() if replays[0] in line)
+    assert ("leave it as it is" in words) is not better
+    assert bool(load(tmp_path / "pario.toml").sections) is better

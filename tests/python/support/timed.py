@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,12 +59,11 @@ def replace_times_of_runs(times: Times) -> None:
     launching.launch, analyzing.analyze = launch_timed, analyze_timed
 
 
-def replace_times_of_replays(times: Times) -> None:
-    trying: Any = trials
-    make = trying.player
+def time_player(make: Callable[..., Play], times: Times) -> Callable[..., Play]:
+    """Returns a function as ``trials.player``, whose replays take the given seconds."""
 
     def make_timed(*given: Any) -> Play:
-        play: Play = make(*given)
+        play = make(*given)
 
         def play_timed(script: Script, choice: Choice, limit: float) -> float:
             seconds = play(script, choice, limit)
@@ -72,11 +71,11 @@ def replace_times_of_replays(times: Times) -> None:
 
         return play_timed
 
-    trying.player = make_timed
+    return make_timed
 
 
 if __name__ == "__main__":
     given = json.loads(sys.argv[1])
     replace_times_of_runs(given)
-    replace_times_of_replays(given)
+    vars(trials)["player"] = time_player(trials.player, given)
     sys.exit(main(sys.argv[2:]))
