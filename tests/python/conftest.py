@@ -1,5 +1,6 @@
 """Files that several test modules use, and the settings of hypothesis."""
 
+import os
 from pathlib import Path
 
 import hypothesis
@@ -8,8 +9,17 @@ import pytest
 from pario.see.analyze import idioms
 from tests.python.support.lines import LINES
 
-# On a busy machine any example may take long; tests/support/limits.py bounds a whole test.
-hypothesis.settings.register_profile("pario", deadline=None)
+# On a busy machine any example may take long to make and to test; tests/support/limits.py bounds a
+# whole test. CI tries the same examples of a version again; make test-all tries others each time.
+hypothesis.settings.register_profile(
+    "pario",
+    deadline=None,
+    suppress_health_check=[
+        hypothesis.HealthCheck.too_slow,
+        hypothesis.HealthCheck.function_scoped_fixture,  # examples overwrite the files of others
+    ],
+    derandomize="PARIO_TEST_RANDOM" not in os.environ,
+)
 hypothesis.settings.load_profile("pario")
 
 

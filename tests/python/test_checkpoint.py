@@ -10,7 +10,7 @@ from unittest import mock
 import h5py
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as some_numpy
 
@@ -69,7 +69,7 @@ def same(one: np.ndarray, other: np.ndarray) -> bool:
     st.dictionaries(st.sampled_from(("T", "flow/u", "flow/v", "names")), ARRAYS, min_size=1),
     st.data(),
 )
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 def test_saved_arrays_are_loaded_in_any_decomposition(tmp_path_factory, arrays, data):
     path = tmp_path_factory.mktemp("ckpt")
     saving, loading = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 5))

@@ -65,7 +65,7 @@ def test_the_earlier_checkpoint_stays(tmp_path, way, files, again):
             return told
 
     limited = no_large_files()
-    told = run(2, program, patience=5)
+    told = run(2, program)
     assert all("step-00000002" in one for one in told), told
     with warnings.catch_warnings():
         warnings.simplefilter("error")

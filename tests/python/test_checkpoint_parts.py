@@ -9,7 +9,7 @@ from unittest import mock
 import h5py
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pario import checkpoint
@@ -71,7 +71,7 @@ def merge_on_ranks(path: Path, output: Path | None = None, ranks: int = 2) -> li
     st.sampled_from(FORMS),
     st.data(),
 )
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 def test_saved_arrays_are_loaded_shown_and_merged(tmp_path_factory, arrays, files, data):
     path = tmp_path_factory.mktemp("ckpt")
     saving, loading = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 4))

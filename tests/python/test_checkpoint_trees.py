@@ -146,7 +146,7 @@ def test_other_types_are_refused_on_every_rank(tmp_path, value):
             save_state_dict(writer, 2, {"a": 1})
             return str(refused.value)
 
-    for said in run(2, program, patience=5.0):
+    for said in run(2, program):
         assert "state/a/0" in said and "cannot be saved" in said
     assert [found.name for found in tmp_path.iterdir() if "00000001" in found.name] == []
 

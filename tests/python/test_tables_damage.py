@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pario.see.tables import Job, ReadError, read
@@ -126,21 +126,21 @@ def damage_log(places: list[tuple[int, bytes]]) -> bytes:
 
 
 @pytest.mark.system
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300)
 @given(places=damages)
 def test_random_damage_never_breaks_the_reader(directory, places):
     read_bytes(directory, damage_log(places))
 
 
 @pytest.mark.system
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300)
 @given(places=header_damages)
 def test_damaged_block_headers_never_break_the_reader(directory, places):
     read_bytes(directory, damage_log(places))
 
 
 @pytest.mark.system
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50)
 @given(order=st.permutations(range(2, len(HEADERS))))
 def test_blocks_are_found_in_any_order(directory, order):
     ends = [*HEADERS[1:], len(LOG)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pario.see.analyze import analyze
@@ -23,7 +23,7 @@ EDGES += [2**64 - 2**31, 2**64 - 2, 2**64 - 1]
 CLOCK = {"ticks_per_second", "anchor0_ticks", "anchor0_mono_ns", "start_mono_ns"}
 CLOCK |= {"start_realtime_ns"}
 COUNTERS = [name for name, unit in RECORD_FIELDS if unit in ("count", "bytes")]
-FEW = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(max_examples=60)
 edges = st.sampled_from(EDGES)
 
 
