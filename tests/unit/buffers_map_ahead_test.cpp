@@ -10,6 +10,7 @@
 
 #include "layers/buffers/map_ahead.hpp"
 #include "layers/buffers/map_allowance.hpp"
+#include "layers/buffers/node_memory.hpp"
 #include "layers/buffers/system_calls.hpp"
 
 namespace {
@@ -26,6 +27,8 @@ struct Counts {
   std::atomic<std::uint64_t> probes;  ///< questions whether a byte is cached
   std::atomic<bool> blocks;           ///< reads wait after some bytes have been read
   std::atomic<bool> is_cached;        ///< the file is in the kernel's cache
+  std::atomic<bool> is_full;          ///< the memory of the host
+  std::atomic<bool> waits_for_two;    ///< reads wait for the first two at the same time
 };
 
 Counts* counts = nullptr;
@@ -38,6 +41,7 @@ long counted_read(int descriptor, const iovec* pieces, int count, std::uint64_t 
   }
   ::usleep(3000);
   while (counts->blocks && counts->bytes > 0) ::usleep(1000);
+  for (int i = 0; i < 120'000 && counts->waits_for_two && counts->most < 2; ++i) ::usleep(1000);
   const long result = plain.preadv(descriptor, pieces, count, offset);
   --counts->reading;
   counts->parts |= 1ull << (offset / MiB);
@@ -58,6 +62,7 @@ class MapAhead : public testing::Test {
         ::mmap(nullptr, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     buffers::system_calls.preadv = counted_read;
     buffers::system_calls.is_cached = answer_cached;
+    buffers::system_calls.is_memory_free = [] { return !counts->is_full; };
     buffers::system_calls.start_reading = [](int, std::uint64_t, std::uint64_t) { return 0L; };
     fd_ = ::open("/tmp", O_TMPFILE | O_RDWR, 0600);
     ASSERT_EQ(::ftruncate(fd_, kSize), 0);
@@ -70,8 +75,7 @@ class MapAhead : public testing::Test {
     ::usleep(150'000);  // time for threads that check the mapping after a call
     buffers::system_calls = plain;
     ::munmap(here_, kSize);
-    ::close(fd_);
-    ::munmap(counts, sizeof *counts);
+    ::close(fd_);  // `counts` stays: a thread of the test may be late
   }
   void start(base::Extent range = {0, kSize}) {
     map_ahead::start(here_ + range.begin, range, fd_, 4);
@@ -98,6 +102,7 @@ class MapAhead : public testing::Test {
 };
 
 TEST_F(MapAhead, SeveralThreadsReadAWholeMappingThatIsTouched) {
+  counts->waits_for_two = true;
   start();
   touch({0, kSize});
   EXPECT_TRUE(reaches(kSize));
@@ -136,6 +141,15 @@ TEST_F(MapAhead, ReadsNothingThatIsCached) {
   EXPECT_EQ(counts->bytes, 0u);
 }
 
+TEST_F(MapAhead, ReadsNothingIfTheMemoryIsFull) {
+  counts->is_full = true;
+  start();
+  touch({0, kSize});
+  EXPECT_TRUE(becomes([] { return counts->probes > 0; }));
+  ::usleep(50'000);
+  EXPECT_EQ(counts->bytes, 0u);
+}
+
 TEST_F(MapAhead, IgnoresSmallMappings) {
   start({0, MiB / 2});
   ::usleep(50'000);
@@ -163,6 +177,12 @@ TEST_F(MapAhead, EndsAtTheEndOfATruncatedFile) {
 }
 
 TEST_F(MapAhead, OneProcessOfTheNodeReadsEachPart) {
+  // The claims stay while this process has them open, also if the first child ends before the last
+  // one begins.
+  buffers::NodeMemory claims;
+  struct stat file;
+  ASSERT_EQ(plain.status(fd_, file), 0);
+  ASSERT_TRUE(claims.open("mapped", file, 4096));
   pid_t children[3];
   for (pid_t& child : children) {
     child = ::fork();
@@ -170,15 +190,14 @@ TEST_F(MapAhead, OneProcessOfTheNodeReadsEachPart) {
     map_ahead::reset_in_child();
     start();
     touch({0, kSize});
-    const bool all = reaches(kSize);
-    ::usleep(400'000);  // the next process finds no part to read
-    ::_exit(all ? 0 : 1);
+    ::_exit(reaches(kSize) ? 0 : 1);
   }
   for (const pid_t child : children) {
     int status = -1;
     ::waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
   }
+  claims.close();
   EXPECT_EQ(counts->bytes, kSize);
   EXPECT_LE(counts->most, 4u);
 }

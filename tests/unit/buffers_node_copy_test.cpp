@@ -26,6 +26,7 @@ constexpr std::uint64_t MiB = 1 << 20;
 /// Counters shared by all processes of a test.
 struct Counts {
   std::atomic<std::uint64_t> bytes, reading;
+  std::atomic<int> finished;  ///< processes
 };
 
 Counts* counts = nullptr;
@@ -136,8 +137,8 @@ TEST_F(NodeCopy, ProcessesThatStartTogetherShareTheReads) {
   for (pid_t& child : children)
     child = fork_child([&] {
       const bool right = is_read(MiB);
-      for (int i = 0; i < 120'000 && counts->bytes < contents_.size(); ++i) ::usleep(1000);
-      ::usleep(200'000);
+      ++counts->finished;  // the copy stays while a process has it open
+      for (int i = 0; i < 120'000 && counts->finished < 4; ++i) ::usleep(1000);
       return right;
     });
   for (const pid_t child : children) EXPECT_EQ(wait_for(child), 0);

@@ -68,11 +68,12 @@ std::atomic<std::uint64_t> stored_bytes, stored_calls;
 std::atomic<int> reading, most_reading;
 buffers::SystemCalls plain;
 
+/// Reads; from the middle of the file on not before three reads have been in flight together.
 long slow_read(int descriptor, const iovec* pieces, int count, std::uint64_t offset) {
   const int now = ++reading;
   for (int most = most_reading; most < now && !most_reading.compare_exchange_weak(most, now);) {
   }
-  ::usleep(20'000);
+  for (int i = 0; i < 60'000 && offset >= 8 * MiB && most_reading < 3; ++i) ::usleep(1000);
   const long result = plain.preadv(descriptor, pieces, count, offset);
   --reading;
   return result;
@@ -102,7 +103,9 @@ class OnNfs : public testing::Test {
 };
 
 TEST_F(OnNfs, WritebackStartsAfterEachMebibyte) {
-  buffers::Handle* handle = buffers::open(fd_, O_RDWR, hints::default_stream_hints(), "file");
+  auto hints = hints::default_stream_hints();
+  hints.delay = 0;
+  buffers::Handle* handle = buffers::open(fd_, O_RDWR, hints, "file");
   ASSERT_NE(handle, nullptr);
   const std::string data(4096, 'x');
   const iovec piece{const_cast<char*>(data.data()), data.size()};

@@ -264,7 +264,7 @@ TEST_P(EngineLoss, WhileOpeningReachesAllRanks) {
 TEST(EngineFailure, OfAWholeNodeEndsThePatienceOfTheOthers) {
   const Directory directory;
   OpenRequest request = fresh(directory / "node");
-  request.hints.pario_patience = std::chrono::milliseconds(200);
+  request.hints.pario_patience = std::chrono::seconds(3);  // also for the opening
   comm::run_as_threads(std::vector<int>{0, 0, 1, 1}, [&](std::shared_ptr<comm::Comm> ranks) {
     auto file = SharedFile::open(ranks, request);
     ASSERT_TRUE(file.ok());

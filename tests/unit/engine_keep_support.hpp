@@ -15,6 +15,7 @@ inline constexpr int kOne[] = {0}, kFourOfOne[] = {0, 0, 0, 0};
 inline OpenRequest behind(const std::string& path, std::uint64_t bound = 1 << 16) {
   OpenRequest request = fresh(path);
   request.hints.pario_write_behind = bound;
+  request.hints.pario_write_behind_delay = 0;
   return request;
 }
 

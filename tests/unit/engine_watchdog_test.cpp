@@ -171,7 +171,7 @@ TEST(Watchdog, IsSilentIfItIsOff) {
   const Directory directory;
   OpenRequest request = make_watched_request(directory / "file", "0");
   std::string reason;
-  ASSERT_TRUE(hints::set(request.hints, {"pario_patience", "0.3"}, reason)) << reason;
+  ASSERT_TRUE(hints::set(request.hints, {"pario_patience", "3"}, reason)) << reason;
   ::testing::internal::CaptureStderr();
   comm::run_as_threads(Ranks{0, 0}, [&](std::shared_ptr<comm::Comm> ranks) {
     auto file = SharedFile::open(ranks, request);
@@ -186,7 +186,7 @@ TEST(Watchdog, IsSilentIfItIsOff) {
 TEST(Watchdog, IsSilentWhileAllRanksWaitForASlowFile) {
   const Directory directory;
   const OpenRequest request = fresh(directory / "file");
-  const hints::FileHints watched = make_watched_request(request.path, "0.3").hints;
+  const hints::FileHints watched = make_watched_request(request.path, "1").hints;
   ::testing::internal::CaptureStderr();
   comm::run_as_threads(Ranks{0, 0, 1}, [&](std::shared_ptr<comm::Comm> ranks) {
     const Opener opener =
@@ -194,7 +194,7 @@ TEST(Watchdog, IsSilentWhileAllRanksWaitForASlowFile) {
       auto file = file::open(wanted);
       if (!file) return file;
       return file::make_faulty(std::move(*file), [](const char* name, base::Extent) {
-        if (std::string_view(name) == "write") ::usleep(900'000);
+        if (std::string_view(name) == "write") std::this_thread::sleep_for(std::chrono::seconds(3));
         return file::Fault{};
       });
     };

@@ -19,7 +19,7 @@ namespace {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr double kLimitSeconds = 240;
 #else
-constexpr double kLimitSeconds = 60;
+constexpr double kLimitSeconds = 120;
 #endif
 std::atomic<int> threads_printed = 0;
 

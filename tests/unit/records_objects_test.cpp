@@ -183,7 +183,7 @@ TEST_F(Objects, ReadAheadHasAnExactBound) {
   const auto dataset = open_dataset("s3://b/k");
   store->requested = 0;
   const auto loader = start_loader(dataset, records::kMiB);
-  for (int i = 0; i < 2000 && store->requested < kExpected; ++i)
+  for (int i = 0; i < 24'000 && store->requested < kExpected; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a thread could read more by now
   EXPECT_EQ(store->requested, kExpected);

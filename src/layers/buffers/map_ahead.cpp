@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <cstring>
 #include <mutex>
 #include <new>
-#include <string_view>
 
 #include "layers/buffers/background.hpp"
 #include "layers/buffers/map_allowance.hpp"
@@ -21,10 +19,9 @@ namespace pario::buffers::map_ahead {
 namespace {
 
 constexpr std::uint64_t kLeastRange = 1 << 20;
-constexpr std::uint64_t kPartBytes = 1 << 20;    // read by one system call
-constexpr std::uint64_t kMostParts = 4;          // that a thread claims at a time
-constexpr std::uint64_t kLeastFreePercent = 10;  // of the memory
-constexpr int kMostScans = 64;                   // of page tables, for one claim
+constexpr std::uint64_t kPartBytes = 1 << 20;  // read by one system call
+constexpr std::uint64_t kMostParts = 4;        // that a thread claims at a time
+constexpr int kMostScans = 64;                 // of page tables, for one claim
 constexpr long kShortestPauseNs = 1'000'000, kLongestPauseNs = 64'000'000;
 constexpr int kLowestDescriptor = 1000;  // above those that programs use
 
@@ -63,25 +60,6 @@ struct State {
   MapAllowance allowance;
 };
 constinit State state{};
-
-/// A value of /proc/meminfo, bytes.
-std::uint64_t find_memory_value(std::string_view text, std::string_view name) {
-  const std::size_t at = text.find(name);
-  if (at == text.npos) return 0;
-  text.remove_prefix(std::min(text.find_first_of("0123456789", at), text.size()));
-  std::uint64_t kilobytes = 0;
-  std::from_chars(text.data(), text.data() + text.size(), kilobytes);
-  return kilobytes * 1024;
-}
-
-bool is_memory_free() {
-  char text[1024];
-  const long size = base::read_file("/proc/meminfo", text, sizeof text);
-  if (size <= 0) return false;
-  const std::string_view facts(text, static_cast<std::size_t>(size));
-  return find_memory_value(facts, "MemAvailable:") * 100 >=
-         find_memory_value(facts, "MemTotal:") * kLeastFreePercent;
-}
 
 /// Calls `f` with the unclaimed ranges of parts, from the next claim on and round the end of the
 /// mapping, until it returns true.
@@ -141,7 +119,7 @@ bool read_parts(const Mapping& mapping, base::Extent parts, std::byte* scratch) 
   for (; parts.begin < parts.end && is_cached(mapping, parts.begin); ++parts.begin)
     state.allowance.give_back(kPartBytes);
   if (parts.empty()) return true;
-  if (!is_memory_free()) return false;
+  if (!system_calls.is_memory_free()) return false;
   auto [at, end] = mapping.bytes_of(parts);
   system_calls.start_reading(mapping.descriptor, at, end - at);
   while (at < end && mapping.is_wanted()) {

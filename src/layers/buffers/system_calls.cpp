@@ -6,6 +6,8 @@
 #include <time.h>
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 
 #include "core/base/base.hpp"
 
@@ -49,11 +51,31 @@ bool is_byte_cached(int descriptor, std::uint64_t offset) {
          1;
 }
 
+/// A value of /proc/meminfo, bytes.
+std::uint64_t find_memory_value(std::string_view text, std::string_view name) {
+  const std::size_t at = text.find(name);
+  if (at == text.npos) return 0;
+  text.remove_prefix(std::min(text.find_first_of("0123456789", at), text.size()));
+  std::uint64_t kilobytes = 0;
+  std::from_chars(text.data(), text.data() + text.size(), kilobytes);
+  return kilobytes * 1024;
+}
+
+bool is_memory_free() {
+  constexpr std::uint64_t kLeastFreePercent = 10;
+  char text[1024];
+  const long size = base::read_file("/proc/meminfo", text, sizeof text);
+  if (size <= 0) return false;
+  const std::string_view facts(text, static_cast<std::size_t>(size));
+  return find_memory_value(facts, "MemAvailable:") * 100 >=
+         find_memory_value(facts, "MemTotal:") * kLeastFreePercent;
+}
+
 }  // namespace
 
-SystemCalls system_calls{call_pwritev,         call_write,      call_preadv,
-                         call_lseek,           base::status_of, call_fstatfs,
-                         call_sync_file_range, call_fadvise,    is_byte_cached};
+SystemCalls system_calls{call_pwritev,    call_write,    call_preadv,          call_lseek,
+                         base::status_of, call_fstatfs,  call_sync_file_range, call_fadvise,
+                         is_byte_cached,  is_memory_free};
 
 void sleep_ns(long nanoseconds) {
   const timespec pause{0, nanoseconds};

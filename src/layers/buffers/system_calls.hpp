@@ -30,6 +30,8 @@ struct SystemCalls {
   long (*start_reading)(int descriptor, std::uint64_t offset, std::uint64_t bytes);
   /// True if the byte is in the kernel's cache; false also if the file system cannot tell.
   bool (*is_cached)(int descriptor, std::uint64_t offset);
+  /// True if the host has memory for bytes that the program may never read.
+  bool (*is_memory_free)();
 };
 extern SystemCalls system_calls;
 

@@ -49,6 +49,8 @@ struct OpenRequest {
   std::vector<hints::Rejected> rejected = {};  ///< rejected settings
   /// Called now and then while a call waits for other ranks; an Error ends the call on all ranks.
   std::function<base::Status()> interrupt = {};
+  /// Bytes read ahead are dropped at this age; tests keep them on slow machines.
+  std::uint64_t read_ahead_age_ns = 5'000'000;
 };
 
 /// One line of the hint audit: requested by the program, applied at open, effective now.

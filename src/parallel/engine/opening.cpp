@@ -236,7 +236,8 @@ void Opening::set_policy() {
                        .one_node = comm.topology().nodes() == 1});
   if (windows_memory_ != nullptr)
     context_.set_read_ahead(std::make_unique<ReadAhead>(windows_memory_, context_.file(),
-                                                        comm.local_rank(), comm.local_size()));
+                                                        comm.local_rank(), comm.local_size(),
+                                                        state_->request.read_ahead_age_ns));
   note_event();  // the program may know of changes before the opening
   state_->is_readable = facts_.access != O_WRONLY;
   state_->is_closed = false;

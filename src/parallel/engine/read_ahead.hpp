@@ -10,7 +10,7 @@
 // - by a change of the file through this handle, on any rank (note_change());
 // - for a process that may know of another change: by MPI communication, a call such as
 //   MPI_File_sync, or its own write through another handle (note_event());
-// - when they are kMostAgeNs old, for changes that are announced in other ways.
+// - when they are older than a limit, for changes that are announced in other ways.
 #pragma once
 
 #include <array>
@@ -31,7 +31,6 @@ class ReadAhead {
  public:
   static constexpr std::uint64_t kWindow = 64 << 10;    ///< bytes
   static constexpr std::uint64_t kMostPiece = 8 << 10;  ///< larger reads go to the file
-  static constexpr std::uint64_t kMostAgeNs = 5'000'000;
   /// Reads of a series before its first window, and the reads that a window has to serve.
   static constexpr std::uint64_t kFirstReads = 4, kLeastServed = 8;
 
@@ -42,8 +41,7 @@ class ReadAhead {
   /// The first bytes of the memory of one rank, which alone have to be zero.
   static const std::size_t kHeader;
   /// `memory`, aligned to 64 bytes, and `file` must outlive the object.
-  ReadAhead(std::byte* memory, file::File& file, int rank, int ranks,
-            std::uint64_t most_age_ns = kMostAgeNs);
+  ReadAhead(std::byte* memory, file::File& file, int rank, int ranks, std::uint64_t most_age_ns);
 
   /// Copies the bytes of `where` to `to` if they belong to a series. False: they have to be read
   /// from the file. `read`: the bytes of a window that the call has read.
