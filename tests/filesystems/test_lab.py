@@ -26,6 +26,7 @@ from pario.prove.lab.mount import down, is_running, reset, status, up
 from tests.filesystems.conftest import Labs, fast
 from tests.hosts.conftest import make_hosts, on
 from tests.support.commands import run_command
+from tests.support.waiting import wait_until
 
 MIB = 1 << 20
 
@@ -299,15 +300,13 @@ def test_a_lab_that_was_killed_is_mounted_again(labs: Labs) -> None:
     point = labs()
     make_striped(point / "file", 3).write_bytes(b"bytes" * 100_000)
     os.kill(int(status(point)["process"]), signal.SIGKILL)
-    while not is_dead(point):
-        continue
+    wait_until(lambda: is_dead(point), "the lab is dead")
     with pytest.raises(ParioError, match="has died"):
         status(point)
     outcome = up(point, fast())
     assert "had died" in outcome.notes[0] and (point / "file").read_bytes() == b"bytes" * 100_000
     os.kill(int(status(point)["process"]), signal.SIGKILL)
-    while not is_dead(point):
-        continue
+    wait_until(lambda: is_dead(point), "the lab is dead")
     down(point)
     assert not point.exists() and not outcome.backing.exists()
 

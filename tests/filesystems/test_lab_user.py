@@ -31,12 +31,21 @@ NOBODY = [
 #: Creates a device node of FUSE for the user; in some containers only root may open the usual one.
 ENTER = 'mknod -m 666 "$1/fuse" c 10 229 && mount --bind "$1/fuse" /dev/fuse && shift && exec "$@"'
 SESSION = r"""
-import json, os, signal, subprocess, sys, time
+import errno, json, os, signal, subprocess, sys, time
 def pario(*words):
     done = subprocess.run([sys.executable, "-m", "pario", *words], capture_output=True, text=True)
     return done.stdout + done.stderr
 def told():
     return json.loads(pario("lab", "status", "L", "--json"))
+def is_dead():
+    try:
+        os.stat("L")
+    except OSError as error:
+        return error.errno == errno.ENOTCONN  # ECONNABORTED: it is still ending
+def kill():
+    os.kill(told()["process"], signal.SIGKILL)
+    while not is_dead():
+        time.sleep(0.01)
 up = pario("lab", "up", "L", "--targets", "4", "--rate", "0", "--latency", "0")
 print(os.geteuid(), "4 targets" in up)
 with open("L/file", "w") as file: file.write("bytes")
@@ -45,10 +54,10 @@ print([target["bytes_written"] for target in told()["targets"]].count(5))
 os.setxattr("L", "lustre.lov", bytes.fromhex("d00bd10b01000000" + "00" * 16 + "000010000300ffff"))
 open("L/striped", "w").close()
 print(int.from_bytes(os.getxattr("L/striped", "lustre.lov")[28:30], "little"))
-os.kill(told()["process"], signal.SIGKILL)
+kill()
 print("has died" in pario("lab", "status", "L"))
 print("had died" in pario("lab", "up", "L", "--targets", "4"), open("L/file").read())
-os.kill(told()["process"], signal.SIGKILL)
+kill()
 print(repr(pario("lab", "down", "L")), os.listdir("."))
 """
 
