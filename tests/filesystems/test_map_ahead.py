@@ -14,6 +14,7 @@ from pario.settings import load
 from tests.filesystems.conftest import Labs
 from tests.support.commands import run_command
 from tests.support.tiers import select_for_ci
+from tests.support.waiting import PATIENCE
 
 MIB = 1 << 20
 READER = Path(__file__).parents[2] / "bench" / "mapped_reader.py"
@@ -29,8 +30,8 @@ def drop_pages(path: Path) -> None:
 
 @pytest.mark.parametrize("library", select_for_ci(["numpy", "safetensors", "torch"], 1))
 def test_mapped_files_are_read_ahead(library: str, labs: Labs, tmp_path: Path) -> None:
-    pytest.importorskip(library)
-    pytest.importorskip("torch", reason="writes the files of all libraries")
+    for needed in ("safetensors", "torch"):
+        pytest.importorskip(needed, reason="writes the files of all libraries")
     # So slow that the waits are longer than those for processors.
     point = labs(rate=8 * MIB, latency=500_000, cache=True)
     (point / "files").mkdir()
@@ -42,7 +43,10 @@ def test_mapped_files_are_read_ahead(library: str, labs: Labs, tmp_path: Path) -
     reset(point)
     words = ["-m", "pario", "run", "--fix", "--measure", "0", "--repeat", "1", "-o", "loop", "--"]
     done = run_command(
-        [sys.executable, *words, *reader, library, point / "files"], cwd=tmp_path, status=0
+        [sys.executable, *words, *reader, library, point / "files"],
+        cwd=tmp_path,
+        status=0,
+        limit=4 * PATIENCE,
     )
     (section,) = load(tmp_path / "loop" / "pario.toml").sections
     keys = [(setting.key.table, setting.key.name) for setting in section.settings]

@@ -101,8 +101,11 @@ def test_a_disk_that_does_not_keep_what_it_is_given(
     needs_root_and(["mkfs.ext4"], "e2fsprogs")
     place = image("ext4", 64, where=small(4))
     said = outcomes(mpi, tmp_path, place / "file", "sync", 8 * MIB)
-    assert (said["open"], said["write"]) == ("good", "good")
-    assert said["sync"].startswith(("I/O: ", "no space: "))
+    assert said["open"] == "good"
+    if said["write"] == "good":  # the kernel has not yet begun to write back
+        assert said["sync"].startswith(("I/O: ", "no space: "))
+    else:
+        assert said["write"].startswith(("I/O: ", "no space: ", "read only: "))
 
 
 def test_bytes_beyond_the_largest_file(mpi: Mpi, image: Image, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ LINES = 2 * (56 + 12) + 1 + 6 + 1
 def lines_of(mpi: Mpi, folder: Path, nodes: int) -> list[str]:
     """Returns the ranks' output; a call that would hang ends with an error of another class."""
     program = str(compile_program(mpi, PROGRAMS / "arguments.c", folder))
-    hints = {"PARIO_HINTS": "*:pario_patience=5", "PARIO_NODES": str(nodes)}
+    hints = {"PARIO_HINTS": "*:pario_patience=60", "PARIO_NODES": str(nodes)}
     job = mpi.start(program, str(folder / "file"), ranks=RANKS)
     return run_job(job, folder, under_pario(need_library(), hints)).stdout.splitlines()
 
