@@ -70,7 +70,8 @@ test-system: $(VENV)/setup-system.stamp build
 	@$(TIMED) "system tests" $(PYTEST) -m "system and not exhaustive" $(PYTEST_OPTIONS)
 
 test-all: $(VENV)/setup-all.stamp build
-	$(PYTHON) -m tools.test_all --jobs $(JOBS) $(if $(RESTART),--restart) $(STEPS)
+	PARIO_TEST_RANDOM=1 $(PYTHON) -m tools.test_all --jobs $(JOBS) $(if $(RESTART),--restart) \
+	  $(STEPS)
 
 conformance:
 	$(PYTHON) -m tools.write_conformance --add build/test-all/results.jsonl

@@ -156,12 +156,11 @@ def _run_module(run: Run, step: str, preset: str, module: str) -> None:
 
 
 def run_pytest(run: Run, step: str, arguments: Sequence[str]) -> None:
-    """Runs pytest, whose plugin writes the results (tests/support/results.py). Generated examples
-    differ from run to run (tests/python/conftest.py)."""
+    """Runs pytest, whose plugin writes the results (tests/support/results.py)."""
     files = [f"--results={run.results}", "--resume"]
     workers = ["-n", str(run.jobs), "--dist", "loadgroup"] if run.jobs > 1 else []
-    pytest = ["env", "PARIO_TEST_RANDOM=1", sys.executable, "-m", "pytest", "-q"]
-    status = run.call(step, [*pytest, *workers, *files, *arguments])
+    command = [sys.executable, "-m", "pytest", "-q", *workers, *files, *arguments]
+    status = run.call(step, command)
     session = f"{step}::session"
     if status not in (0, 1):  # an error of pytest itself: no test has a line for it
         reason = f"pytest ended with status {status}: {_find_last_error(run.log(step))}"

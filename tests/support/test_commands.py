@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
 from tests.support.commands import LAST_OUTPUT, run_command, start_command
-from tests.support.processes import find_processes
-from tests.support.waiting import LateError
+from tests.support.processes import describe_processes, find_processes
+from tests.support.waiting import LateError, wait_until
 
 PYTHON = [sys.executable, "-c"]
 
@@ -44,10 +45,18 @@ time.sleep(1000)
 
 @pytest.mark.system
 def test_at_the_limit_the_state_is_reported_and_all_processes_are_ended() -> None:
-    with pytest.raises(LateError) as caught:
-        run_command([*PYTHON, FAMILY], env={**os.environ, "NAME": "of the family"}, limit=2)
+    marked, pipes = {**os.environ, "NAME": "of the family"}, {"stdout": -1, "stderr": -1}
+    with start_command([*PYTHON, FAMILY], env=marked, **pipes) as running:
+        wait_until(
+            lambda: re.search(
+                r"sleep 1000\n.*nanosleep", describe_processes(running.pid, running.mark), re.S
+            ),
+            "the process that sleeps",
+        )
+        with pytest.raises(LateError) as caught:
+            running.finish(limit=0.2)
     text = str(caught.value)
-    assert text.startswith(f"did not end within 2 s: {sys.executable} -c ")
+    assert text.startswith(f"did not end within 0.2 s: {sys.executable} -c ")
     assert "--- last output\nsaid\n" in text and "--- last errors\nwrong\n" in text
     assert "sleep 1000\n" in text and "nanosleep" in text
     assert not [one for one in find_processes(mark="NAME=of the family") if one.lives]
@@ -55,8 +64,14 @@ def test_at_the_limit_the_state_is_reported_and_all_processes_are_ended() -> Non
 
 @pytest.mark.system
 def test_a_background_process_that_keeps_the_output_open_is_named() -> None:
-    with pytest.raises(LateError, match=r"^ended with status 0, but its output was not") as caught:
-        run_command(["sh", "-c", "sleep 1001 & exit 0"], limit=1)
+    with start_command(["sh", "-c", "sleep 1001 & exit 0"], stdout=subprocess.PIPE) as running:
+        assert running.wait_for_end() == 0
+        wait_until(
+            lambda: "sleep 1001\n" in describe_processes(running.pid, running.mark),
+            "the process in the background",
+        )
+        with pytest.raises(LateError, match=r"^ended with status 0, but its output was") as caught:
+            running.finish(limit=0.2)
     assert "sleep 1001" in str(caught.value)
 
 

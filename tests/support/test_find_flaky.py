@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.support.checkouts import commit_all
 from tests.support.results_file import Result, Results, read_results
+from tests.support.waiting import wait_until
 from tools.find_flaky import list_flaky, list_load, name_test
 
 ROOT = Path(__file__).parents[2]
@@ -122,10 +122,7 @@ def test_the_load_runs_beside_the_tests_and_ends_with_them(checkout):
 def test_an_interrupted_run_ends_the_load_and_is_resumed(checkout, number):
     (checkout / "build" / "wait").touch()
     with start("--count", "2", "test_small.py", "--", "-k", "always or waits") as process:
-        deadline = time.monotonic() + 60
-        while not (checkout / "build" / "waits").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until((checkout / "build" / "waits").exists, "a test waits")
         process.send_signal(number)
         printed = process.communicate()[0]
     assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number], printed

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 
 from tests.support.checkouts import commit_all
 from tests.support.results_file import Result, read_results
+from tests.support.waiting import wait_until
 from tools import test_steps
 from tools.child_process import find_program
 from tools.junit import read_junit
@@ -246,12 +246,12 @@ def test_a_killed_run_ends_pytest_and_is_resumed(checkout, number):
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as first:
-        pid = int(_wait_for(lambda: _read(checkout / "build" / "waits")))
+        pid = int(wait_until(lambda: _read(checkout / "build" / "waits"), "a test waits"))
         first.send_signal(number)
         printed = first.communicate()[0]
     status = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -9}[number]
     assert first.returncode == status, printed
-    _wait_for(lambda: not Path(f"/proc/{pid}").exists())
+    wait_until(lambda: not Path(f"/proc/{pid}").exists(), "the test has ended")
     results = read_results(checkout / "build" / "results.jsonl")
     assert list(results.latest) == ["test_wait.py::test_before"]
     again = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -261,14 +261,6 @@ def test_a_killed_run_ends_pytest_and_is_resumed(checkout, number):
 
 def _read(path: Path) -> str:
     return path.read_text() if path.exists() else ""
-
-
-def _wait_for(condition):
-    deadline = time.monotonic() + 60
-    while not (value := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return value
 
 
 def test_an_error_of_pytest_itself_is_a_result(checkout, run_all):
