@@ -1,6 +1,7 @@
 """Checkpoints are loaded bit by bit in any decomposition; errors name array, rank and extent on
 every rank."""
 
+import os
 import re
 import resource
 import signal
@@ -62,6 +63,14 @@ def same(one: np.ndarray, other: np.ndarray) -> bool:
     return (
         one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
     )
+
+
+def test_strings_with_lone_surrogates_are_kept(tmp_path):
+    """As os.listdir gives names of files that are not UTF-8."""
+    names = np.array([os.fsdecode(b"\xff.txt"), "\ud800", "é"])
+    save(tmp_path, 1, {"names": names})
+    (kept,) = threads.run(1, lambda ranks: load(ranks, tmp_path)["names"])
+    assert kept.tolist() == names.tolist()
 
 
 @pytest.mark.system

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from pario.checkpoint.errors import CheckpointError
 
+#: Strings are UTF-8; a lone surrogate, as in the name of a file that is not UTF-8, is three bytes.
+_ENCODING = {"encoding": "utf-8", "errors": "surrogatepass"}
 #: The first characters of notes that numpy understands.
 _ORDERS = "<>|"
 Array = NDArray[Any]
@@ -52,7 +54,7 @@ def to_stored(array: Array, stored: Type) -> Array:
     if array.dtype == stored:
         return array
     if array.dtype.kind == "U":
-        return np.char.encode(array, "utf-8").astype(stored)
+        return np.char.encode(array, **_ENCODING).astype(stored)
     if array.dtype.kind in "mM" or _is_foreign(array.dtype):
         return array.view(stored)
     return array.astype(stored, copy=False)
@@ -102,6 +104,6 @@ def from_stored(array: Array, note: str) -> Array:
     if not note:
         return array
     before = type_of_note(note, array.dtype)
-    return (
-        np.char.decode(array, "utf-8").astype(before) if before.kind == "U" else array.view(before)
-    )
+    if before.kind == "U":
+        return np.char.decode(array, **_ENCODING).astype(before)
+    return array.view(before)
