@@ -116,7 +116,8 @@ def test_terminal_shows_a_page_that_is_redrawn(blocks: str, tmp_path: Path) -> N
         follow_run(tmp_path, stderr=screen.program) as follower,
     ):
         wait_until(lambda: screen.text.count("In progress") >= 3, "three pages with the open call")
-        assert screen.text.count("So far read ") >= 3 and "pario: " not in screen.text, screen.text
+        wait_until(lambda: screen.text.count("So far read ") >= 3, "three pages with rates")
+        assert "pario: " not in screen.text, screen.text
         release(tmp_path)
         report = follower.finish().stdout
         assert "wrote 1.02 MB" in report and "So far read " not in report, report

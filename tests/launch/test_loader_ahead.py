@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +24,7 @@ pytestmark = [
 
 
 def train(folder: Path, log: Path, *arguments: object, ahead: bool) -> Any:
-    """Returns the samples in their order, the opened copies, and a random number."""
+    """Returns the samples in their order, the opened copies, a random number, and the cache."""
     settings = log.with_suffix(".toml")
     settings.write_text("[run]\nloader_ahead = true\n" if ahead else "")
     done = run_command(
@@ -58,9 +57,9 @@ def test_workers_open_copies_in_the_order_of_the_sampler(
     plain = train(lab / "data", tmp_path / "plain", workers, kind, ahead=False)
     fast = train(lab / "data", tmp_path / "fast", workers, kind, ahead=True)
     assert (plain[0], plain[2]) == (fast[0], fast[2])  # the same order, the same random numbers
-    assert plain[1] == 0 and fast[1] >= 2 * FILES * 7 / 8
+    assert plain[1] == 0 and fast[1] > FILES  # of both epochs
     assert all(index == word for index, word in fast[0])
-    assert not list(Path("/dev/shm").glob(f"pario-{os.geteuid()}-cache-*"))
+    assert fast[3] and not Path(fast[3]).exists()
 
 
 @pytest.mark.exhaustive
@@ -80,14 +79,14 @@ def test_fix_chooses_to_read_ahead_and_proves_that_it_helps(
         json.loads(line) for line in done.stdout.splitlines() if line[0] == "["
     )
     assert all(run[0] == before[0] for run in (ahead, *after))
-    assert before[1] == 0 and ahead[1] >= 2 * FILES * 7 / 8
+    assert before[1] == 0 and ahead[1] > FILES
     assert "loader_ahead = true" in (tmp_path / "loop/pario.toml").read_text()
     assert "The run with settings takes " in done.stderr
 
 
 def test_a_file_that_the_job_writes_is_read_from_its_file_system(tmp_path: Path) -> None:
     make_files(tmp_path / "data")
-    seen, copies, _ = train(tmp_path / "data", tmp_path / "log", 0, "change", ahead=True)
+    seen, copies, *_ = train(tmp_path / "data", tmp_path / "log", 0, "change", ahead=True)
     epoch = seen[FILES:]
     assert copies > FILES / 2
     assert all(index == word for index, word in epoch[:8])

@@ -125,7 +125,7 @@ def test_the_log_has_the_outcome_of_stdio_streams(start: Start, build: Build) ->
 
 
 def test_counters_equal_the_calls(start: Start, build: Build) -> None:
-    job = read_log(start, build("lines.c"), streams="*.txt:size=4K")
+    job = read_log(start, build("lines.c"), streams="*.txt:size=4K:delay=0")
     (row,) = [row for row in job.records if job.path(row["file"]).endswith("/out.txt")]
     assert (
         row["writes"],

@@ -22,7 +22,8 @@ LINES = b"".join(b"line %d\n" % i for i in range(1000))
 
 
 def system_writes(start: Start, *command: object, streams: str, work: str) -> int:
-    """Counts the system calls that write a file, in all threads and processes."""
+    """Counts the system calls that write a file, in all threads and processes. Bytes are not
+    written for their age, because strace makes programs slow."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed")
     kinds = "trace=write,writev,pwrite64,pwritev"
@@ -39,7 +40,7 @@ def system_writes(start: Start, *command: object, streams: str, work: str) -> in
         'exec "$@"',
         "sh",
         *command,
-        streams=streams,
+        streams=f"{streams}:delay=0",
     )
     assert traced.status == 0, traced.stderr
     return sum(
@@ -152,7 +153,7 @@ def test_standard_output_is_buffered_by_its_name(start: Start) -> None:
 
 
 def test_verbose_prints_requests_and_system_calls(start: Start, build: Build) -> None:
-    done = start(build("lines.c"), "full", streams="*.txt:size=64K:verbose")
+    done = start(build("lines.c"), "full", streams="*.txt:size=64K:delay=0:verbose")
     assert re.search(r"Write +1000 .*", done.stderr), done.stderr
     assert re.search(r"Sys Write +1 .*", done.stderr), done.stderr
     assert re.search(r"Open +1 +[0-9.]+\n", done.stderr), done.stderr
@@ -162,7 +163,10 @@ def test_verbose_prints_requests_and_system_calls(start: Start, build: Build) ->
 
 
 def test_verbose_prints_figures_of_files_never_closed(start: Start, build: Build) -> None:
-    assert start(build("lines.c"), streams="*.txt:size=64K:verbose").stderr.count("Sys Write") == 1
+    assert (
+        start(build("lines.c"), streams="*.txt:size=64K:delay=0:verbose").stderr.count("Sys Write")
+        == 1
+    )
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")

@@ -1,12 +1,13 @@
 """A training loop over small files. Prints the samples in their order, with the first word of each
-file, and the number of files that the workers opened on another file system than the files'.
-Arguments: directory, workers, kind of dataset."""
+file, the number of files that the workers opened on another file system than the files', a random
+number, and the cache of the node. Arguments: directory, workers, kind of dataset."""
 
 # ruff: noqa: PTH116, PTH118, PTH123, PTH208, B905
 
 import json
 import os
 import sys
+import time
 
 import torch
 from torch.utils.data import DataLoader, Dataset, Subset
@@ -29,7 +30,18 @@ class Files(Dataset):
             return index, int(file.read().split()[0]), elsewhere
 
 
+def wait_for_copies(cache, count):
+    """Waits until so many files of the epoch have been copied ahead of the workers."""
+    while sum(map(is_copy, os.scandir(f"{cache}/ahead"))) < count:
+        time.sleep(0.01)
+
+
+def is_copy(entry):
+    return "-" not in entry.name and entry.is_file(follow_symlinks=False)
+
+
 def main(folder, workers, kind):
+    cache = os.environ.get("PARIO_NODE_CACHE", "")
     torch.manual_seed(1)
     data = Files(folder, kind == "pairs")
     if kind == "subset":
@@ -40,6 +52,9 @@ def main(folder, workers, kind):
         for number, (indices, words, elsewhere) in enumerate(loader):
             seen += zip(indices.tolist(), words.tolist())
             copies += int(elsewhere.sum())
+            if cache and number == 0:
+                # The last batch is not copied ahead; two workers have opened 5 batches at most.
+                wait_for_copies(cache, len(data) - 6 * 8)
             if epoch == 1 and number == 0 and kind == "change":
                 # Files of samples that no worker has opened, and that may be copied already.
                 had = {index for index, _ in seen[len(data) :]}
@@ -49,7 +64,7 @@ def main(folder, workers, kind):
                     with open(os.path.join(folder, data.samples[index]), "w") as file:
                         file.write(str(changed[index]))
     random = torch.rand(1).item()
-    print(json.dumps([seen, copies, random]))
+    print(json.dumps([seen, copies, random, cache]))
 
 
 main(*sys.argv[1:])
