@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -41,12 +42,12 @@ def test_waits():
     mark = pathlib.Path("build/waits")
     if pathlib.Path("build/wait").exists() and not mark.exists():
         mark.touch()
-        time.sleep(60)
+        time.sleep(600)
 """
 STRESS = """#!/bin/sh
 echo "$@" > build/load
 echo $$ > build/pid
-exec sleep 60
+exec sleep 600
 """
 DRIVER = "import sys; from pathlib import Path; from tools.find_flaky import main; "
 DRIVER += "sys.exit(main(sys.argv[1:], Path.cwd()))"
@@ -149,8 +150,8 @@ def test_a_load_that_ends_early_is_an_error(checkout):
 @pytest.mark.system
 def test_a_missing_load_is_a_named_skip(checkout, monkeypatch):
     (checkout / "programs" / "stress-ng").unlink()
-    git = subprocess.run(["which", "git"], capture_output=True, text=True, check=True)
-    (checkout / "programs" / "git").symlink_to(git.stdout.strip())
+    for name in ("git", "env"):
+        (checkout / "programs" / name).symlink_to(str(shutil.which(name)))
     monkeypatch.setenv("PATH", str(checkout / "programs"))
     assert run("--count", "1", "test_small.py", "--", "-k", "always") == (
         0,

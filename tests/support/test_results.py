@@ -157,7 +157,7 @@ def test_an_interrupted_test_is_not_finished(checkout):
             mark = pathlib.Path("results-waits")
             if not mark.exists():
                 mark.touch()
-                time.sleep(60)
+                time.sleep(600)
         """
     )
     commit_all(checkout.path)

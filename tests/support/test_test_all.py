@@ -234,7 +234,7 @@ def test_a_killed_run_ends_pytest_and_is_resumed(checkout, number):
         "    mark = pathlib.Path('build/waits')\n"
         "    if not mark.exists():\n"
         "        mark.write_text(str(os.getpid()))\n"
-        "        time.sleep(60)\n"
+        "        time.sleep(600)\n"
     )
     commit_all(checkout)
     environment = os.environ | {
