@@ -66,6 +66,11 @@ def check() -> None:
         raise _postponed.pop()
 
 
+def keep_waiting() -> None:
+    """Takes the place of :func:`check` in a wait of several ranks that none may leave: the next
+    :func:`check` raises a postponed interrupt. A second one is raised at once."""
+
+
 def join(thread: threading.Thread) -> None:
     """Waits for the end of a thread. Raises an interrupt."""
     if not _is_main():

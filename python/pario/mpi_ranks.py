@@ -10,7 +10,7 @@ from typing import Any
 from pario._native import Comm
 from pario.attached import Attached
 from pario.errors import ParioError
-from pario.interrupts import check
+from pario.interrupts import keep_waiting
 from pario.ranks import PATIENCE, Ranks
 
 #: The tag of all messages.
@@ -70,7 +70,7 @@ class _Private:
         node = by_node(self.comm)
         leader = node.bcast(self.comm.Get_rank())
         node.Free()
-        self.native.introduce(f"the node of rank {leader}", PATIENCE, check)
+        self.native.introduce(f"the node of rank {leader}", PATIENCE, keep_waiting)
 
     def free(self) -> None:
         """Frees the copy, unless a message to a dead rank is still in flight."""

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from pario._native import Comm
 from pario.checkpoint.errors import CheckpointError
-from pario.interrupts import check
+from pario.interrupts import keep_waiting
 from pario.ranks import PATIENCE, Ranks, node_name
 
 #: Seconds between two looks for a message, in the store, which is a process.
@@ -87,7 +87,7 @@ class Meeting:
             return
         self._first.patience = patience
         self._first.agree("the first meeting of the ranks", lambda: None)
-        self.native.introduce(node_name(), patience, check)
+        self.native.introduce(node_name(), patience, keep_waiting)
         self._introduced = True
 
 

@@ -37,7 +37,7 @@ from pario.checkpoint.retention import Keep, Retention, rules_of
 from pario.checkpoint.stage import Draining
 from pario.checkpoint.store import Identity, Store
 from pario.checkpoint.transfer import check_space
-from pario.interrupts import keep_error, postpone_interrupt
+from pario.interrupts import check, keep_error, postpone_interrupt
 from pario.paths import local_path
 from pario.progress import Show, show_long_work, silent
 from pario.ranks import PATIENCE, Ranks, node_name
@@ -117,6 +117,7 @@ class Writer:
     ('step-00000010.h5', 10, (6, 8))
     """
 
+    @postpone_interrupt()
     def __init__(
         self,
         comm: Any,
@@ -156,8 +157,8 @@ class Writer:
         self._about: dict[str, Any] = {}
         self._draining: Draining | None = None
         try:
-            with postpone_interrupt():
-                self._open(path, stage, stage_bytes)
+            self._open(path, stage, stage_bytes)
+            check()
         except BaseException:
             self._release()
             raise

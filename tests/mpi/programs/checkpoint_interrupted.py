@@ -1,5 +1,5 @@
-"""An interrupt of one rank in a collective write or read of a node reaches the other ranks, and all
-continue: ``checkpoint_interrupted.py DIRECTORY``."""
+"""An interrupt of one rank, while the ranks are introduced or in a collective write or read of a
+node, reaches the other ranks, and all continue: ``checkpoint_interrupted.py DIRECTORY``."""
 
 import signal
 import sys
@@ -8,7 +8,7 @@ import time
 import numpy as np
 from mpi4py import MPI
 
-from pario import checkpoint
+from pario import checkpoint, mpi_ranks
 from pario.checkpoint import exchange
 from pario.checkpoint.geometry import Box, whole
 from pario.checkpoint.reading import Reading
@@ -53,8 +53,25 @@ def outcome(call) -> str:
     return ""
 
 
+def interrupt_introduction(directory: str) -> str:
+    """Interrupts rank 1 while the ranks of a communicator are introduced to each other."""
+    split = mpi_ranks.by_node
+
+    def interrupt_and_split(whole):
+        if comm.rank == 1:
+            interrupted.append(split)
+            signal.raise_signal(signal.SIGINT)
+        return split(whole)
+
+    mpi_ranks.by_node = interrupt_and_split
+    text = outcome(lambda: checkpoint.Writer(comm, directory))
+    mpi_ranks.by_node = split
+    return text
+
+
 def main(directory: str) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    told = [interrupt_introduction(directory)]
     part = FULL[mine.within(whole(SHAPE))]
     with checkpoint.Writer(comm, directory, durable=False) as writer:
 
@@ -63,7 +80,7 @@ def main(directory: str) -> None:
 
         save(0)
         make_box, exchange._box = exchange._box, once(exchange._box)
-        told = [outcome(lambda: save(1))]
+        told.append(outcome(lambda: save(1)))
         exchange._box = make_box
         save(2)
     state = checkpoint.load(comm, directory)
@@ -75,9 +92,9 @@ def main(directory: str) -> None:
     good = (state.read("T", mine.begin, mine.shape) == part).all() and state.step == 2
     everyones = comm.gather((good, told, len(interrupted)))
     if comm.rank == 0:
-        expected = ["CheckpointError: rank 1: KeyboardInterrupt"] * 2
+        expected = ["CheckpointError: rank 1: KeyboardInterrupt"] * 3
         wanted = [
-            (True, ["KeyboardInterrupt: "] * 2 if rank == 1 else expected, 2 * (rank == 1))
+            (True, ["KeyboardInterrupt: "] * 3 if rank == 1 else expected, 3 * (rank == 1))
             for rank in range(comm.size)
         ]
         print("good" if everyones == wanted else everyones)
