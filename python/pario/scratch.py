@@ -16,15 +16,16 @@ def _end(number: int, _frame: object) -> None:
 
 
 @contextmanager
-def scratch(directory: Path, prefix: str) -> Iterator[Path]:
+def scratch(directory: Path, prefix: str, *, interrupts: bool = True) -> Iterator[Path]:
     """A new directory below another. It is removed afterwards, also if a signal ends the program
     (unless the signal is ignored, as under nohup).
 
-    For the main thread. Raises OSError if it cannot be created.
+    ``interrupts``: SIGINT ends the program, too; else it keeps its handler. For the main thread.
+    Raises OSError if it cannot be created.
     """
     asking = [
         number
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        for number in (signal.SIGTERM, signal.SIGHUP, *([signal.SIGINT] if interrupts else []))
         if signal.getsignal(number) != signal.SIG_IGN
     ]
     before = {number: signal.signal(number, _end) for number in asking}

@@ -13,8 +13,23 @@ import pytest
 
 from pario.cli import main
 from pario.records import Dataset
+from tests.support.commands import run_command
 
 RECORDS = [random.Random(number).randbytes(number * 37 % 5000) for number in range(200)]
+
+
+#: The program gets SIGTERM, as at the end of a job's time, when some records are copied.
+TERMINATED = """
+import os, signal, sys
+from pario.cli import main
+from pario.records.groups import GroupedFile
+list_pieces = GroupedFile.all_pieces
+def list_pieces_and_end(*arguments):
+    yield next(list_pieces(*arguments))
+    os.kill(os.getpid(), signal.SIGTERM)
+GroupedFile.all_pieces = list_pieces_and_end
+main(sys.argv[1:])
+"""
 
 
 def records(*arguments: object) -> int:
@@ -105,6 +120,12 @@ class TestParquet:
             )
         assert list(map(bytes, Dataset(tmp_path / "image"))) == [b"\x00\xff", b""]
         assert list(map(bytes, Dataset(tmp_path / "text"))) == [b"one", "zwölf".encode()]
+
+    def test_a_terminated_conversion_leaves_no_copy(self, parquet: Path, tmp_path: Path) -> None:
+        before = sorted(tmp_path.iterdir())
+        words = ["records", "convert", parquet, "-o", tmp_path / "a.prec", "--to", "prec"]
+        run_command([sys.executable, "-c", TERMINATED, *words], status=143)
+        assert sorted(tmp_path.iterdir()) == before
 
     @pytest.mark.parametrize(
         ("column", "words"),

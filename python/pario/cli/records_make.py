@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
@@ -19,6 +19,7 @@ from pario.interrupts import check
 from pario.paths import is_url
 from pario.progress import Show, show_progress
 from pario.ranks import OneRank, Ranks
+from pario.scratch import scratch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -365,8 +366,13 @@ def _as_raw(path: str, arguments: argparse.Namespace) -> Iterator[str]:
     assert found
     lengths = array("Q")
     skipped: list[tuple[int, str]] = []
-    directory = None if is_url(arguments.output) else Path(arguments.output).parent
-    with NamedTemporaryFile(dir=directory, prefix=f"{Path(path).name}.") as raw:
+    output = arguments.output
+    directory = Path(gettempdir()) if is_url(output) else Path(output).parent
+    name = Path(path).name
+    with (
+        scratch(directory, f"{name}.", interrupts=False) as folder,
+        (folder / name).open("wb") as raw,
+    ):
         with show_progress(path):
             file = GroupedFile(path, found, arguments.column, verify=arguments.errors != "ignore")
             for memory, offsets in file.all_pieces(skipped if arguments.errors == "skip" else None):
@@ -374,21 +380,18 @@ def _as_raw(path: str, arguments: argparse.Namespace) -> Iterator[str]:
                 lengths.extend(np.diff(offsets).tolist())
         say_skipped(path, sum(records for records, _ in skipped), skipped[0][1] if skipped else "")
         raw.flush()
-        try:
-            write_record_index(
-                os.fsencode(raw.name),
-                "raw",
-                0,
-                np.array(lengths),
-                1,
-                False,
-                "raise",
-                lambda *_: None,
-                OneRank(),
-            )
-            yield raw.name
-        finally:
-            Path(raw.name + ".pidx").unlink(missing_ok=True)
+        write_record_index(
+            os.fsencode(raw.name),
+            "raw",
+            0,
+            np.array(lengths),
+            1,
+            False,
+            "raise",
+            lambda *_: None,
+            OneRank(),
+        )
+        yield raw.name
 
 
 ACTIONS: dict[str, Callable[[argparse.Namespace, Ranks], int]] = {
