@@ -25,8 +25,8 @@ configuration() {
   cat << END
 ClusterName=pario
 SlurmctldHost=$(hostname)($(address "$1" | sed 's/[0-9]*$/1/'))
-SlurmctldPort=$((40000 + $(address "$1" | cut -d. -f3))) # one for each network of hosts
-SlurmdPort=40818
+SlurmctldPort=$((9000 + $(address "$1" | cut -d. -f3))) # one for each network of hosts
+SlurmdPort=9818
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
