@@ -145,7 +145,7 @@ class Writer:
         self._owner = Owner(f"the Writer of {path}")
         self._files, self._group_of = files, list[int]()
         self._safetensors, self._compress = safetensors, compress is not None
-        self._ranks = ranks_of(comm, patience)
+        self._given, self._ranks = comm, ranks_of(comm, patience)
         self._in_background = self._ranks.again()
         self._snapshots = [Snapshot(shared=self._ranks.size > 1) for _ in range(in_flight)]
         self._pending = deque[Pending]()
@@ -159,8 +159,8 @@ class Writer:
         try:
             self._open(path, stage, stage_bytes)
             check()
-        except BaseException:
-            self._release()
+        except BaseException as error:
+            self._leave(error)
             raise
         #: The store where the ranks write.
         self._target = self._draining.store if self._draining else self._store
@@ -187,12 +187,22 @@ class Writer:
     def __enter__(self) -> Writer:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, *_: object
+    ) -> None:
         if kind is None:
             self.close()
         if self._closed or not self._owner.is_here:
             return
         self._closed = True
+        self._leave(error)
+
+    def _leave(self, error: BaseException | None) -> None:
+        """Ends this rank's part after an error. Reports it to the other ranks, which would wait
+        for this one, unless they have the same error or the ranks are not those of this Writer."""
+        if error and self._ranks is not self._given and not isinstance(error, CheckpointError):
+            with suppress(Exception):  # another rank has died
+                self._ranks.leave(error)
         self._release()
 
     @postpone_interrupt()

@@ -12,12 +12,15 @@ comm = MPI.COMM_WORLD
 part = np.full(3, float(comm.rank))
 
 
-def attempt(offset: int, *, raising: int = -1) -> str:
+def attempt(offset: int, rank_1: str = "") -> str:
+    """Saves a checkpoint; ``rank_1``: rank 1 "raises" an exception, or "is absent"."""
     try:
         with checkpoint.Writer(comm, sys.argv[1], durable=False) as writer:
-            if comm.rank == raising:
+            if comm.rank == 1 and rank_1 == "raises":
                 raise ZeroDivisionError("of the program")
-            if comm.rank == 0 and raising >= 0:
+            if comm.rank == 1 and rank_1 == "is absent":
+                return rank_1
+            if comm.rank == 0 and rank_1 == "is absent":
                 give_up_after(writer._ranks, comm.size - 2, patience=1)
             writer.save(2, {"T": checkpoint.block(part, (3 * comm.size,), (offset,))})
             return "saved"
@@ -25,7 +28,8 @@ def attempt(offset: int, *, raising: int = -1) -> str:
         return str(error)
 
 
-told = [attempt(3 * comm.rank), attempt(0), attempt(3 * comm.rank, raising=1)]
+mine = 3 * comm.rank
+told = [attempt(mine), attempt(0), attempt(mine, "raises"), attempt(mine, "is absent")]
 half = comm.Split(comm.rank % 2)
 told.append(str(checkpoint.load(half, sys.argv[1])["T"].tolist()))
 half.Free()
