@@ -20,8 +20,9 @@ from pario.cli import main
 from pario.errors import ParioError
 from pario.records import Dataset, Loader, compressed
 
-#: Decompressed bytes of a group in these tests, instead of 4 MiB.
-SMALL = 64 << 10
+#: Decompressed bytes of a group in these tests, instead of 4 MiB, and of one within a frame of
+#: zstd, instead of 64 MiB.
+SMALL, WITHIN = 64 << 10, 128 << 10
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +30,7 @@ def small_groups(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("indexed_gzip", reason="indexed_gzip is not installed")
     pytest.importorskip("zstandard", reason="zstandard is not installed")
     monkeypatch.setattr(compressed, "GROUP", SMALL)
+    monkeypatch.setattr(compressed, "WITHIN", WITHIN)
     monkeypatch.setenv("PARIO_CACHE", str(tmp_path / "cache"))
 
 
@@ -110,6 +112,28 @@ def test_a_loader_decodes_each_group_once(
     assert sorted(reads[: len(dataset.file.groups.begins) - 1]) == sorted(set(reads))
     again = pickle.loads(pickle.dumps(Loader(dataset, 100, shuffle=True, seed=3, groups=2)))
     assert [list(map(bytes, batch)) for batch in again] == batches
+
+
+def test_a_long_frame_of_zstd_is_decompressed_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, begun = make_lines(tmp_path / "a.txt"), []
+    expected, frame = list(map(bytes, Dataset(path))), compress(path, ".zst", 1 << 30)
+    begin = compressed.ZstdStream._decompressor
+    monkeypatch.setattr(
+        compressed.ZstdStream, "_decompressor", lambda self: begun.append(1) or begin(self)
+    )
+    dataset = Dataset(frame)
+    assert np.diff(dataset.file.groups.begins).max() < WITHIN + 1000
+    assert len(begun) == 2  # for the search, and for the checksums
+    # One thread, so that groups are decoded in the order of the requests.
+    ordered = Loader(dataset, 100, prefetch=1)
+    assert ([bytes(one) for batch in ordered for one in batch], len(begun)) == (expected, 3)
+    shuffled = Loader(dataset, 100, shuffle=True, seed=3, groups=3, prefetch=1)
+    assert sorted(bytes(one) for batch in shuffled for one in batch) == sorted(expected)
+    # At most once for each turn of three groups, which are read in the order of the file.
+    assert len(begun) - 3 <= -(-(len(dataset.file.groups.begins) - 1) // 3)
+    assert [bytes(dataset[number]) for number in (2999, 0)] == [expected[2999], expected[0]]
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])

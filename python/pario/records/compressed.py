@@ -16,11 +16,13 @@ import tarfile
 import threading
 import zipfile
 import zlib
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol, cast
 
 from pario.errors import ParioError
 from pario.publishing import replacing
@@ -31,11 +33,16 @@ from pario.state import cache_folder
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Decompressed bytes of a group, at least.
+#: Decompressed bytes of a group, at least; and of one within a frame of zstd, whose reading may
+#: decompress all bytes of the frame before it.
 GROUP = 4 << 20
+WITHIN = 64 << 20
 SUFFIX = ".restarts"
 _CHUNK = 1 << 20
+#: Compressed bytes of zstd that are decompressed at a time.
+_COMPRESSED = 16 << 10
 _FRAME = struct.Struct("<Q")
+_INCOMPLETE = "its last frame is incomplete"
 
 
 class Stream(Protocol):
@@ -97,15 +104,44 @@ class GzipStream:
         return bytes(self._local.file.pread(end - begin, begin))
 
 
+class _Frame:
+    """Decompresses a frame of zstd from its begin on, in pieces of ascending places. It keeps no
+    file open."""
+
+    def __init__(self, decompressor: Any, begin: int, place: int) -> None:
+        self._decompressor, self.begin, self._behind = decompressor, begin, begin
+        #: The last bytes that were decompressed, and their place among those of the file.
+        self._content, self.place = b"", place
+
+    def read(self, file: BinaryIO, first: int, last: int) -> bytes:
+        """The decompressed bytes from ``first``, at least ``place``, to ``last``."""
+        parts = []
+        file.seek(self._behind)
+        while True:
+            parts.append(self._content[max(0, first - self.place) : max(0, last - self.place)])
+            if self.place + len(self._content) >= last:
+                return b"".join(parts)
+            data = file.read(_COMPRESSED)
+            if not data:
+                raise ValueError(_INCOMPLETE)
+            self._behind, self.place = self._behind + len(data), self.place + len(self._content)
+            self._content = self._decompressor.decompress(data)
+
+
 class ZstdStream:
     """A file of zstd frames. ``restarts``: for each frame its begin in the file, and that of its
-    decompressed bytes; last the ends."""
+    decompressed bytes; last the ends.
+
+    A frame that is longer than ``WITHIN`` is decompressed piece by piece, by one thread at a time,
+    from the end of its last piece or from its begin.
+    """
 
     def __init__(self, path: str, restarts: NDArray[Any] | None) -> None:
         import numpy as np
         import zstandard
 
         self._path, self._zstd = path, zstandard
+        self._lock, self._long = threading.Lock(), _Frame(None, -1, 0)
         self._frames: list[tuple[int, int]] = [(0, 0)]
         if restarts is not None:
             self._frames = [(int(a), int(b)) for a, b in restarts.view(np.uint64).reshape(-1, 2)]
@@ -126,22 +162,36 @@ class ZstdStream:
 
     def border(self, begin: int) -> float:
         """The first place at which the group after one from ``begin`` on may begin: in another
-        frame, because reading a frame decompresses all of it."""
-        later = (out for _, out in self._frames[:-1] if out >= begin + GROUP)
-        return next(later, float("inf"))
+        frame, because reading a frame decompresses all of it, unless the frame is long."""
+        later = bisect_left(self._frames, begin + GROUP, key=itemgetter(1))
+        outs = [out for _, out in self._frames[later : later + 1]]
+        return min([*outs, begin + WITHIN])
 
     def read(self, begin: int, end: int) -> bytes:
         """The bytes from ``begin`` to ``end``."""
         parts = []
-        with open(self._path, "rb") as file:  # noqa: PTH123
-            for (at, out), (behind, out_behind) in zip(
-                self._frames, self._frames[1:], strict=False
-            ):
-                if out < end and begin < out_behind:
-                    file.seek(at)
-                    content = self._decompressor().decompress(file.read(behind - at))
-                    parts.append(content[max(0, begin - out) : end - out])
+        one = max(0, bisect_right(self._frames, begin, key=itemgetter(1)) - 1)
+        behind_last = bisect_left(self._frames, end, key=itemgetter(1))
+        for (at, out), (behind, out_behind) in pairwise(self._frames[one : behind_last + 1]):
+            first, last = max(begin, out), min(end, out_behind)
+            if out_behind - out > WITHIN:
+                parts.append(self._read_piece(at, out, first, last))
+            else:
+                parts.append(self._read_frame(at, behind)[first - out : last - out])
         return b"".join(parts)
+
+    def _read_frame(self, at: int, behind: int) -> bytes:
+        with open(self._path, "rb") as file:  # noqa: PTH123
+            file.seek(at)
+            return bytes(self._decompressor().decompress(file.read(behind - at)))
+
+    def _read_piece(self, at: int, out: int, first: int, last: int) -> bytes:
+        """The bytes from ``first`` to ``last`` of the frame that begins ``at``, and at ``out`` of
+        the decompressed bytes."""
+        with self._lock, open(self._path, "rb") as file:  # noqa: PTH123
+            if self._long.begin != at or self._long.place > first:
+                self._long = _Frame(self._decompressor(), at, out)
+            return self._long.read(file, first, last)
 
     def _decompressor(self) -> Any:
         return self._zstd.ZstdDecompressor().decompressobj()
@@ -149,7 +199,7 @@ class ZstdStream:
     def _decompress(self) -> Iterator[bytes]:
         with open(self._path, "rb") as file:  # noqa: PTH123
             frame, at, out = None, 0, 0
-            while data := file.read(_CHUNK):
+            while data := file.read(_COMPRESSED):
                 while data:
                     frame = frame or self._decompressor()
                     content = frame.decompress(data)
@@ -160,7 +210,7 @@ class ZstdStream:
                         frame = None
                     yield content
             if frame is not None:
-                raise ValueError("its last frame is incomplete")
+                raise ValueError(_INCOMPLETE)
 
 
 class _Chunks(io.RawIOBase):
@@ -189,7 +239,7 @@ class Records(NamedTuple):
     the records in the bytes of a group."""
 
     starts: Callable[[io.BufferedReader], Iterator[Any]]
-    split: Callable[[bytes], list[bytes]]
+    split: Callable[[bytes], Decoded]
 
 
 def _find_lines(file: io.BufferedReader) -> Iterator[Any]:
@@ -205,11 +255,23 @@ def _find_lines(file: io.BufferedReader) -> Iterator[Any]:
     yield at
 
 
-def _split_lines(data: bytes) -> list[bytes]:
-    lines = data.split(b"\n")
-    last = lines.pop()
-    lines = [line.removesuffix(b"\r") for line in lines]
-    return [*lines, last] if last else lines
+def _split_lines(data: bytes) -> Decoded:
+    """The lines without LF or CR LF. Much less memory than a list of lines takes."""
+    import numpy as np
+
+    memory = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(memory == ord("\n"))
+    returns = ends[ends > 0] - 1
+    returns = returns[memory[returns] == ord("\r")]
+    kept = np.ones(len(memory), bool)
+    kept[ends] = kept[returns] = False
+    # The bytes that were removed up to the end of each line.
+    removed = np.arange(1, len(ends) + 1) + returns.searchsorted(ends)
+    offsets = np.concatenate([[0], ends + 1 - removed])
+    memory = memory[kept]
+    if data and not data.endswith(b"\n"):
+        offsets = np.append(offsets, len(memory))
+    return Decoded(memory, offsets)
 
 
 def _find_tfrecords(file: io.BufferedReader) -> Iterator[Any]:
@@ -228,7 +290,7 @@ def _find_tfrecords(file: io.BufferedReader) -> Iterator[Any]:
     yield at
 
 
-def _split_tfrecords(data: bytes) -> list[bytes]:
+def _split_tfrecords(data: bytes) -> Decoded:
     records, at = [], 0
     while at < len(data):
         (length,) = _FRAME.unpack_from(data, at)
@@ -236,7 +298,7 @@ def _split_tfrecords(data: bytes) -> list[bytes]:
         at += length + 16
     if at != len(data):
         raise ValueError("its last record is incomplete")
-    return records
+    return join_records(records)
 
 
 def _find_tar(file: Any) -> Iterator[Any]:
@@ -251,10 +313,10 @@ def _find_tar(file: Any) -> Iterator[Any]:
         yield archive.offset
 
 
-def _split_tar(data: bytes) -> list[bytes]:
+def _split_tar(data: bytes) -> Decoded:
     *starts, end = _find_tar(io.BytesIO(data))
     begins = [start for (start,) in starts]
-    return [data[begin:behind] for begin, behind in zip(begins, [*begins[1:], end], strict=True)]
+    return join_records(data[begin:behind] for begin, behind in pairwise([*begins, end]))
 
 
 FORMATS = {
@@ -294,8 +356,8 @@ class CompressedFile:
             data = self._stream.read(begin, end)
             if self._verify and zlib.crc32(data) != self._sums[group]:
                 raise ValueError(f"group {group}: wrong checksum of its data")
-            records = self._records.split(data) if data else []
-        yield join_records(records)
+            decoded = self._records.split(data) if data else join_records([])
+        yield decoded
 
     def _find_checksums(self) -> NDArray[Any]:
         """The CRC-32 of the bytes of each group, read from its restart point."""
@@ -393,4 +455,4 @@ def _cache_path(path: str) -> Path:
 
 def _facts(path: str, format: str) -> list[str]:
     facts = os.stat(path)  # noqa: PTH116
-    return ["1", format, str(facts.st_size), str(facts.st_mtime_ns)]
+    return ["2", format, str(facts.st_size), str(facts.st_mtime_ns)]
