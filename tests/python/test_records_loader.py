@@ -43,6 +43,14 @@ def test_in_order(dataset):
     assert numbers(loader) == list(range(COUNT))
 
 
+def test_files_may_be_given_by_their_paths(tmp_path):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(f"{name} 1\n{name} 2\n")
+    loader = Loader([tmp_path / "a.txt", str(tmp_path / "b.txt")], 3)
+    records = [bytes(record).decode() for batch in loader for record in batch]
+    assert records == ["a.txt 1", "a.txt 2", "b.txt 1", "b.txt 2"]
+
+
 def test_its_length_is_that_of_an_epoch_wherever_it_is(dataset):
     """Also behind the last batch, where Keras' fit leaves it."""
     loader = Loader(dataset, 10, shuffle=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Union, overload
 
 from pario import objects
 from pario._native import (
@@ -382,6 +382,15 @@ class Dataset(Sequence[memoryview]):
 
     def __repr__(self) -> str:
         return f"Dataset({self.path!r}: {self._count} records, {self.format})"
+
+
+#: A Dataset, or the path or URL of one.
+Source = Union[Dataset, str, "os.PathLike[str]"]
+
+
+def open_dataset(source: Source) -> Dataset:
+    """The Dataset, opened if it is given by its path or URL."""
+    return source if isinstance(source, Dataset) else Dataset(source)
 
 
 def _open(path: str, options: _Options) -> tuple[RecordFile | GroupedFile, bool]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Union
 from pario._native import RecordFile, RecordLoader, schedule_step, schedule_steps, start_loader
 from pario.errors import ParioError
 from pario.records.batch import Batch
-from pario.records.dataset import Dataset
+from pario.records.dataset import Dataset, Source, open_dataset
 from pario.records.epochs import Epochs, find_rank
 from pario.records.group_loader import GroupedFiles, GroupLoader
 from pario.records.groups import GroupedFile
@@ -63,9 +63,9 @@ class Loader(Epochs):
 
     Parameters
     ----------
-    dataset : Dataset, path, sequence of Dataset, or Mixture
-        One Dataset, or several as one after the other; or the path or URL of a Dataset; or several
-        that are mixed by weights.
+    dataset : Dataset, path, sequence of them, or Mixture
+        One Dataset, or its path or URL; or several as one after the other; or several that are
+        mixed by weights.
     batch_size : int
         Records of a batch of one rank.
     shuffle : bool
@@ -147,7 +147,7 @@ class Loader(Epochs):
 
     def __init__(
         self,
-        dataset: Dataset | str | os.PathLike[str] | Sequence[Dataset] | Mixture,
+        dataset: Source | Sequence[Source] | Mixture,
         batch_size: int = 1,
         *,
         shuffle: bool = False,
@@ -589,14 +589,11 @@ class Loader(Epochs):
             stats.worked += begin - now
 
 
-def _list_datasets(
-    dataset: Dataset | str | os.PathLike[str] | Sequence[Dataset] | Mixture, typed: bool
-) -> list[Dataset]:
-    if isinstance(dataset, str | os.PathLike):
-        dataset = Dataset(dataset)
+def _list_datasets(dataset: Source | Sequence[Source] | Mixture, typed: bool) -> list[Dataset]:
     if isinstance(dataset, Mixture):
         dataset = dataset.datasets
-    datasets = [dataset] if isinstance(dataset, Dataset) else list(dataset)
+    given = [dataset] if isinstance(dataset, Dataset | str | os.PathLike) else dataset
+    datasets = [open_dataset(one) for one in given]
     return [one.with_typed_rows() for one in datasets] if typed else datasets
 
 

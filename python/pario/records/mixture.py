@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pario._native import RecordOrder
 from pario.errors import ParioError
-from pario.records.dataset import Dataset
+from pario.records.dataset import Dataset, Source, open_dataset
 from pario.records.group_loader import GroupedFiles
 from pario.records.groups import GroupedFile
 from pario.records.orders import Numbers, make_order
@@ -61,12 +60,12 @@ class Mixture:
 
     def __init__(
         self,
-        parts: Sequence[tuple[Dataset | str | os.PathLike[str], float]],
+        parts: Sequence[tuple[Source, float]],
         length: int = 0,
     ) -> None:
         if not 1 <= len(parts) <= _MOST:
             raise ParioError(f"Mixture of {len(parts)} data sets: expected 1 to {_MOST}")
-        self.datasets = [one if isinstance(one, Dataset) else Dataset(one) for one, _ in parts]
+        self.datasets = [open_dataset(one) for one, _ in parts]
         for one, weight in zip(self.datasets, [weight for _, weight in parts], strict=True):
             if not (weight > 0 and math.isfinite(weight)):
                 raise ParioError(f"Mixture: {one.path}: weight {weight!r}: expected more than 0")
