@@ -69,6 +69,7 @@ def test_members_of_webdataset_are_decoded_by_their_extensions(tmp_path: Path) -
         "bin": b"\0",
     }
     assert np.array_equal(second["seg.png"], pixels)
+    assert second["seg.png"].flags.writeable  # for torch.from_numpy()
     chosen = {"png": len, "json": None, "cls": None}
     (batch,) = Loader(path, 1, decode=chosen, world=1).filter(lambda s: "cls" in s).batch(2)
     assert (batch[0]["png"], batch[0]["json"], batch[0]["cls"]) == (

@@ -248,7 +248,8 @@ def _decode_image(name: str, content: bytes) -> Any:
             " None}} leaves the bytes"
         ) from error
     with Image.open(BytesIO(content)) as image:
-        return np.asarray(image if image.mode in _MODES else image.convert("RGB"))
+        # A copy, because the array of an image is read-only.
+        return np.array(image if image.mode in _MODES else image.convert("RGB"))
 
 
 def _decode_text(content: bytes) -> str:
