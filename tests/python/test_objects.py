@@ -320,6 +320,10 @@ def test_a_missing_object_and_a_missing_bucket_are_named(s3):
     for url in ("s3://bucket/no", "s3://nowhere/no"):
         with pytest.raises((FileNotFoundError, ParioError), match=url):
             Dataset(url, format="lines")
+        with pytest.raises(FileNotFoundError, match=rf"{url}\.prec: ENOENT"):
+            Dataset(f"{url}.prec")
+        done = pario("head", f"{url}.prec", check=False)
+        assert f"{url}.prec: ENOENT" in done.stderr
 
 
 def test_lines_are_indexed_beside_the_object(s3):

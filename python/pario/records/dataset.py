@@ -409,6 +409,8 @@ def _open(path: str, options: _Options) -> tuple[RecordFile | GroupedFile, bool]
         except FileNotFoundError:
             if not objects.is_url(path):
                 os.stat(path)  # noqa: PTH116  there is no index; or is there no file?
+            elif path.endswith(".prec"):  # its index lies within: there is no object
+                raise
         format = guess_record_format(name)
         if not format:
             raise ParioError(

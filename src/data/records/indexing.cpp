@@ -335,6 +335,8 @@ base::Result<Index> open_beside(const std::string& path) {
   if (head.joinable()) head.join();
   if (!index.ok()) {
     if (index.error().number != ENOENT) return index;
+    const base::Result<FileFacts> facts = facts_of(path);
+    if (!facts.ok() && facts.error().number == ENOENT) return facts.error();
     return base::Error{.number = ENOENT,
                        .operation = "open index",
                        .path = index_path(path),
