@@ -1,13 +1,16 @@
 """The tutorials: exercises exceed the limits of their tests, solutions keep them, and the pages
 show the code and the counts."""
 
+import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
 from tools.write_samples import (
     DEMO,
     PAGES,
+    PROGRAMS,
     cut_demo,
     find_failure,
     list_names,
@@ -15,6 +18,8 @@ from tools.write_samples import (
     replace_parts,
     run_test,
 )
+
+from tests.support.commands import run_command
 
 #: The modules that a tutorial needs beside numpy.
 NEEDS = {"columns": "mpi4py", "checkpoint": "h5py", "loader": "torch"}
@@ -30,6 +35,15 @@ def test_a_page_shows_the_code_of_its_tutorial(name: str) -> None:
     assert replace_parts(text, read_code(name)) == text, "run python -m tools.write_samples --code"
     empty = re.findall(r"<!-- (\w+) -->\n<!-- end -->", text)
     assert not empty, "run python -m tools.write_samples"
+
+
+def test_the_tests_need_pytest_and_pario_alone() -> None:
+    """Not the plugins of pytest that pario's own tests need."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "test_exercise.py"]
+    command += ["-p", "no:timeout", "-p", "no:xdist", "-p", "no:cacheprovider"]
+    environment = {key: value for key, value in os.environ.items() if key != "PYTEST_ADDOPTS"}
+    done = run_command(command, cwd=PROGRAMS / "lines", env=environment, status=0)
+    assert "1 test collected" in done.stdout
 
 
 def test_the_sample_of_a_report_is_the_first_part_of_the_demonstration() -> None:
