@@ -134,8 +134,8 @@ fi
 if includes all; then
   install_into "$venv" webdataset tfrecord array_record keras ||
     echo "setup: webdataset, tfrecord, array_record or keras is not available (for: other loaders)"
-  install_into "$venv" transformers xarray h5netcdf netCDF4 ||
-    echo "setup: transformers, xarray or netCDF4 is not available (for: checkpoint readers)"
+  install_into "$venv" transformers xarray h5netcdf netCDF4 zarr ||
+    echo "setup: transformers, xarray, netCDF4 or zarr is not available (for: checkpoint readers)"
   # 600 MB, and a minute: XLA, and SciPy with it.
   install_into "$venv" "jax>=0.10" "orbax-checkpoint>=0.12" ||
     echo "setup: JAX or Orbax is not available (for: tests with JAX)"
