@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from pario.checkpoint import CheckpointError, Keep, Writer, load
+from pario.checkpoint import CheckpointError, Keep, Writer, load, reader
 from pario.checkpoint.retention import is_read, select_kept
 from pario.checkpoint.store import Found, Store
 from tests.python.test_cli_checkpoint import cli
@@ -118,6 +118,24 @@ def test_a_checkpoint_that_is_read_stays_until_a_later_save(tmp_path, files):
     gc.collect()
     save(tmp_path, {4: 0.5}, keep=1, files=files)
     assert steps_in(tmp_path) == [4]
+
+
+def test_a_checkpoint_that_is_removed_while_it_is_opened_gives_way_to_a_newer_one(
+    tmp_path, monkeypatch
+):
+    find, found = reader.find, []
+
+    def find_and_save(*arguments, **options):
+        found.append(find(*arguments, **options))
+        if len(found) == 1:
+            save(tmp_path, {2: 0.0}, keep=1)
+        return found[-1]
+
+    save(tmp_path, {1: 0.0})
+    monkeypatch.setattr(reader, "find", find_and_save)
+    state = load(None, tmp_path)
+    assert [header.step for header, _ in found] == [1, 2]
+    assert state.step == 2 and state["T"].tolist() == list(range(9))
 
 
 def test_a_forked_child_does_not_mark_the_checkpoint_of_its_parent(tmp_path):

@@ -72,13 +72,20 @@ def load(
     (3, {'time': 0.5}, array([2., 3., 4.]))
     """
     ranks = ranks_of(comm, patience, kept=True)
-    header, skipped = ranks.together(
-        f"checkpoint.load({path})", lambda: None, lambda _: find(path, step, verify=verify)
-    )
+    marks: list[ReadMark] = []
+
+    def find_and_mark(_: Sequence[None]) -> tuple[Header, list[str]]:
+        while True:
+            found = find(path, step, verify=verify)
+            marks[:] = [ReadMark(Path(found[0].path))]
+            if Path(found[0].path).exists():  # else a Writer has removed it before it was marked
+                return found
+
+    header, skipped = ranks.together(f"checkpoint.load({path})", lambda: None, find_and_mark)
     if ranks.rank == 0:
         for message in skipped:
             warnings.warn(message, stacklevel=2)
-    return State(ranks, header, skipped, verify=verify)
+    return State(ranks, header, skipped, verify=verify, marks=marks)
 
 
 class State(Mapping[str, types.Array]):
@@ -114,13 +121,19 @@ class State(Mapping[str, types.Array]):
     """
 
     def __init__(
-        self, ranks: Ranks, header: Header, skipped: Sequence[str] = (), *, verify: bool = True
+        self,
+        ranks: Ranks,
+        header: Header,
+        skipped: Sequence[str] = (),
+        *,
+        verify: bool = True,
+        marks: Sequence[ReadMark] = (),
     ) -> None:
         self._ranks, self._header, self._verify = ranks, header, verify
         self.step, self.path = header.step, Path(header.path)
         self.attrs, self.about = dict(header.attrs), dict(header.about)
         self.skipped = list(skipped)
-        self._mark = ReadMark(self.path) if ranks.rank == 0 else None
+        self._marks = marks  # of rank 0
         self._files = NodeFiles(ranks, header.file)
 
     def __iter__(self) -> Iterator[str]:
