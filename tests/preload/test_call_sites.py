@@ -214,10 +214,32 @@ def test_many_files_and_ever_new_stacks_keep_their_sums(
     assert lines(job, "open")[line_of("sites_many.c", "many-files")] == 4000
     writes = lines(job, "write")
     lost = int(job.processes["sites_lost"].sum())
-    assert sum(writes.values()) + lost == 16 * 1500
-    assert set(writes) <= {0, line_of("sites_many.c", "many-stacks")}
+    late = line_of("sites_many.c", "late")
+    assert sum(writes.values()) + lost == (16 + 1) * 1500
+    assert set(writes) <= {0, line_of("sites_many.c", "many-stacks"), late}
+    assert writes[late] == 1500
+    assert places(job, work / "late", "write") == {("sites_many.c", late): 1500}
     unknown = writes[0] + lost
     assert bool(unknown) == any("have no line of the program" in text for text in job.messages)
+
+
+def test_a_loop_after_many_imports_has_its_line(trace: Trace, work: Path, tmp_path: Path) -> None:
+    package = tmp_path / "crowd"
+    package.mkdir()
+    for number in range(900):
+        following = f"from crowd import m{number + 1}\n" if number % 9 < 8 else ""
+        (package / f"m{number}.py").write_text(f"{following}NAME = {number}\n")
+    (tmp_path / "loop.py").write_text(
+        "import importlib, os\n"
+        "for n in range(0, 900, 9): importlib.import_module(f'crowd.m{n}')\n"
+        "out = os.open('out', os.O_CREAT | os.O_WRONLY)\n"
+        "for n in range(2000): os.write(out, b'x')\n"
+    )
+    run = trace(sys.executable, tmp_path / "loop.py")
+    assert (run.status, run.stderr) == (0, "")
+    written = places(run.job, work / "out", "write")
+    assert written["loop.py", 4] >= 2000 - 64  # the first ones may have no stack
+    assert int(run.job.processes["sites_lost"].sum()) == 0
 
 
 def test_the_setting_switches_call_sites_off(trace: Trace, build: Compile, work: Path) -> None:

@@ -1,4 +1,5 @@
-// Many files from one line, and ever new stacks in many threads, for test_call_sites.py.
+// Many files from one line, ever new stacks in many threads, and a loop after both, for
+// test_call_sites.py.
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -51,5 +52,7 @@ int main(int count, char** words) {
     const int file = open(name, O_CREAT | O_WRONLY, 0600);  // mark: many-files
     check(close(file) == 0);
   }
+  const int late = open("late", O_CREAT | O_WRONLY, 0600);
+  for (int i = 0; i < kRounds; ++i) check(write(late, "x", 1) == 1);  // mark: late
   return 0;
 }
