@@ -14,13 +14,15 @@ import pytest
 from rich.console import Console
 
 from pario.see.analyze import analyze
-from pario.see.analyze.call_sites import describe
+from pario.see.analyze.call_sites import CallSites, describe
+from pario.see.analyze.facts import Facts
 from pario.see.analyze.libraries import user_depth
 from pario.see.analyze.model import CallSite, Finding, StackRow
+from pario.see.analyze.split import Times
 from pario.see.report import html, terminal
 from pario.see.report.html.charts.flame import flame_graph
 from pario.see.symbols import elf, programs
-from pario.see.tables.model import EVENT_KINDS, SITE, Frame
+from pario.see.tables.model import EVENT_KINDS, SITE, Frame, Job
 from tests.python.jobs import add_record, make_job
 from tests.python.support import analyses
 
@@ -92,14 +94,14 @@ def test_places_are_described_as_far_as_they_are_known() -> None:
     assert describe(Frame(file="/a/b.py", function="Popen.__init__")) == "Popen.__init__ in b.py"
 
 
-def find_small_writes(
+def make_small_writes(
     stacks: tuple[int, ...],
     calls: tuple[int, ...],
     seconds: tuple[float, ...],
     files: tuple[int, ...] = (0,),
-) -> Finding:
-    """Returns the finding on 20,000 small writes, whose sites have these stacks (lines 8, 9 and 10;
-    -1: not known), calls, seconds and files (-1: one without a row)."""
+) -> Job:
+    """Returns a job with 20,002 small writes, whose sites have these stacks (lines 8, 9 and 10; -1:
+    not known), calls, seconds and files (-1: not known)."""
     made = make_job(1, wall=10.0)
     made.has.add("sites")
     add_record(made, 0, "/scratch/out", writes=20_002, bytes_written=80_000_000, write_time=4.0)
@@ -111,6 +113,12 @@ def find_small_writes(
     made.sites["calls"] = calls
     made.sites["seconds"] = seconds
     made.sites["file"] = files
+    return made
+
+
+def find_small_writes(*columns: tuple[float, ...]) -> Finding:
+    """Returns the finding on a job of make_small_writes()."""
+    made = make_small_writes(*columns)  # type: ignore[arg-type]
     (finding,) = (one for one in analyze(made).findings if one.rule == "small-writes")
     return finding
 
@@ -143,9 +151,36 @@ def test_calls_on_files_without_rows_name_a_line_that_makes_most_of_them() -> No
     assert not find_small_writes((0, 1, 2), (9_000, 9_000, 2), (1.5, 1.0, 1.0), (-1,) * 3).sites
 
 
-def test_calls_on_files_without_rows_are_not_those_of_files_with_rows() -> None:
-    finding = find_small_writes((0, 1), (100, 20_000), (1.5, 1.0), (0, -1))
-    assert [site.line for site in finding.sites] == [8]
+#: Sites of the file alone, and beside more calls whose files are not known; a few sites of the
+#: file, and most of its calls among those, with and without a line that stands out.
+OF_FILES = pytest.mark.parametrize(
+    ("stacks", "calls", "files", "lines"),
+    [
+        ((0, 1), (20_002, 90_000), (0, -1), [8]),
+        ((0, 1), (10_001, 90_000), (0, -1), [8]),
+        ((0, 1), (100, 20_000), (0, -1), [9, 8]),
+        ((0, 1, 2), (100, 20_000, 30_000), (0, -1, -1), [10, 9, 8]),
+        ((0, 1, 2), (100, 20_000, 20_000), (0, -1, -1), []),
+        ((0, 1, 2), (0, 20_000, 20_000), (0, -1, -1), []),
+    ],
+)
+
+
+@OF_FILES
+def test_lines_are_those_of_the_files_where_they_make_most_of_their_calls(
+    stacks: tuple[int, ...], calls: tuple[int, ...], files: tuple[int, ...], lines: list[int]
+) -> None:
+    finding = find_small_writes(stacks, calls, (1.0,) * len(stacks), files)
+    assert [site.line for site in finding.sites] == lines
+
+
+@OF_FILES
+def test_the_busiest_line_is_that_of_the_files_where_it_makes_most_of_their_calls(
+    stacks: tuple[int, ...], calls: tuple[int, ...], files: tuple[int, ...], lines: list[int]
+) -> None:
+    made = make_small_writes(stacks, calls, (1.0,) * len(stacks), files)
+    place = CallSites(Facts(Times(made))).busiest_place(("write",), np.array([True]))
+    assert place == (f"solver.c:{lines[0]} in main" if lines else "")
 
 
 def test_lines_of_addr2line_with_inlined_calls_are_parsed() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from pario import wording
 from pario.see.analyze import libraries
 from pario.see.analyze.arrays import Ints, Mask, Table
-from pario.see.analyze.cells import KIND_OF_EVENTS, find_rows
+from pario.see.analyze.cells import KIND_OF_EVENTS, KINDS, find_rows
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim
 from pario.see.analyze.model import CallSite, Evidence, StackRow
@@ -23,8 +23,13 @@ from pario.see.tables.model import EVENT_KINDS, Frame
 MOST_SITES, MOST_STACKS = 20, 1000
 #: The least part of the calls of a finding whose stacks must be known to name its lines.
 ENOUGH_KNOWN = 0.5
-#: The part of the calls on files without rows in the log above which a line stands for them all.
+#: The part of the calls without a file in the log above which a line stands for them all.
 MAJORITY = 0.5
+#: The counters of the records by kind of call; other kinds have none.
+_COUNTERS = {
+    **{"read": "reads", "write": "writes", "open": "opens", "close": "closes", "seek": "seeks"},
+    **{"stat": "stats", "sync": "syncs", "list": "lists"},
+}
 #: The end of a place in an installed program.
 NO_LINES = "(it has no line information)"
 
@@ -71,15 +76,14 @@ class CallSites:
         if not len(self._sites):
             return Places()
         known, folded = np.zeros((2, len(self._sites)), bool)
+        calls = 0
         for claim in claims:
             of_files, of_others = self._of_claim(claim)
             known |= of_files
             folded |= of_others
-        if known.any():
-            return self._places(known, by_calls=by_calls)
-        places = self._places(folded, by_calls=by_calls)
-        is_clear = any(site.share > MAJORITY for site in places.sites)
-        return places if is_clear else replace(places, sites=())
+            if of_files.any():
+                calls += self._count_calls(claim.rows[claim.seconds > 0], KINDS[claim.kind])
+        return self._places_of(known, folded, calls, by_calls=by_calls)
 
     def of_functions(self, names: Iterable[str], processes: Iterable[int]) -> Places:
         """Return the places in processes that call functions, most seconds first."""
@@ -95,10 +99,30 @@ class CallSites:
         ``Job.files``; empty if it is not known."""
         if not len(self._sites):
             return ""
-        wanted = np.isin(self._sites["kind"], [EVENT_KINDS.index(kind) for kind in kinds])
-        own = np.append(files, False)[self._sites["file"]] | (self._sites["file"] < 0)
-        places = self._places(np.asarray(wanted & own)).named
-        return max(places, key=lambda site: site.calls).place if places else ""
+        names = tuple(kinds)
+        wanted = np.isin(self._sites["kind"], [EVENT_KINDS.index(kind) for kind in names])
+        own = np.append(files, False)[self._sites["file"]]
+        rows = np.flatnonzero(np.append(files, False)[self._facts.records["file"]])
+        calls = sum(self._count_calls(rows, name) for name in names)
+        folded = wanted & (self._sites["file"] < 0)
+        places = self._places_of(np.asarray(wanted & own), folded, calls, by_calls=True).named
+        return places[0].place if places else ""
+
+    def _count_calls(self, rows: Ints, kind: str) -> int:
+        """Return the calls of a kind in rows of records, 0 if they are not counted."""
+        counter = _COUNTERS.get(kind)
+        return int(self._facts.records[counter][rows].sum()) if counter else 0
+
+    def _places_of(self, known: Mask, folded: Mask, calls: int, *, by_calls: bool) -> Places:
+        """Return the places of ``calls`` calls on files: of the sites of these files if they have
+        enough of the calls, otherwise also of sites without a file, of which one has to stand
+        out."""
+        of_files = int(self._sites["calls"][known].sum())
+        if known.any() and of_files >= ENOUGH_KNOWN * calls:
+            return self._places(known, by_calls=by_calls)
+        places = self._places(np.asarray(known | folded), by_calls=by_calls)
+        is_clear = any(site.share > MAJORITY for site in places.sites)
+        return places if is_clear else replace(places, sites=())
 
     def _of_claim(self, claim: Claim) -> tuple[Mask, Mask]:
         """Return the sites of the files of a claim, and those of files that have no rows in the
