@@ -77,6 +77,8 @@ memstore_device_bytes = $((2 << 30))
 osd_class_update_on_start = false
 osd_max_object_name_len = 256
 osd_max_object_namespace_len = 64
+mon_data_avail_warn = 1
+mon_data_avail_crit = 0
 paxos_propose_interval = 0.1
 client_mount_timeout = $patience
 ${PARIO_CEPH_OPTIONS:-}
