@@ -124,6 +124,18 @@ def test_starts_of_programs_cost_their_processor_time_and_an_empty_start() -> No
     assert finding(made, "process-storm").seconds == pytest.approx(300 * 1.3e-3, rel=0.01)
 
 
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_processes_of_a_pipeline_cost_the_time_in_which_any_of_them_lives(width: int) -> None:
+    """Of 300 processes of 5 ms, ``width`` run at the same time."""
+    made = make_run(COMPILED, wall=10.0)
+    start_programs(made, 300, 5e-3)
+    children = made.processes[1:]
+    children["start"] = np.repeat(0.01 + np.arange(300 // width) * width / 31, width)
+    children["end"] = children["seen"] = children["start"] + 5e-3
+    expected = 300 // width * (5e-3 + 0.6e-3)
+    assert finding(made, "process-storm").seconds == pytest.approx(expected, rel=0.01)
+
+
 @pytest.mark.measured
 @pytest.mark.parametrize(
     "idiom",

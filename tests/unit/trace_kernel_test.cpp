@@ -96,6 +96,51 @@ TEST_F(Kernel, DelaysOfEndedThreadsRemain) {
   EXPECT_GE(process().run_queue_delay, during);
 }
 
+constexpr std::uint64_t kBurnt = 100'000'000;
+
+std::uint64_t processor_time() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+void burn() {
+  const std::uint64_t end = processor_time() + kBurnt;
+  while (processor_time() < end) {
+  }
+}
+
+/// A process may end twice: by its handlers of exit, and by the destructors of libraries.
+TEST_F(Kernel, WorkAtTheEndIsNotThatOfTheProgram) {
+  const std::uint64_t start = processor_time();
+  begin({.at_end = burn});
+  finish(1, 0);
+  burn();  // a destructor of the program
+  finish(1, 0);
+  const std::uint64_t all = processor_time() - start;
+  const Process row = read_only_log(directory).process;
+  const std::uint64_t used = row.cpu_user_ns + row.cpu_system_ns;
+  EXPECT_GT(used, kBurnt * 9 / 10);
+  EXPECT_LE(used, all - 2 * kBurnt * 9 / 10);
+}
+
+TEST_F(Kernel, WorkOnFirstCallsIsNotThatOfTheProgram) {
+  const std::uint64_t start = processor_time();
+  begin();
+  {
+    const FirstCall call;
+    burn();
+  }
+  burn();
+  finish(1, 0);
+  const std::uint64_t all = processor_time() - start;
+  const Process row = read_only_log(directory).process;
+  const std::uint64_t used = row.cpu_user_ns + row.cpu_system_ns;
+  EXPECT_GT(used, kBurnt * 9 / 10);
+  EXPECT_LE(used, all - kBurnt * 9 / 10);
+}
+
 TEST_F(Kernel, ReadsOnPipesAreCountedApart) {
   begin();
   count_untraced(Op::read, 100);

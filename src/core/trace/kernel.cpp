@@ -6,6 +6,7 @@
 #include <sys/sysinfo.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 
 #include "core/trace/state.hpp"
@@ -118,6 +119,8 @@ void KernelCounters::begin(Process& row) {
   row.kernel_read_before = before(row.kernel_read);
   row.kernel_written_before = before(row.kernel_written);
   next_ = ticks() + tick_rate() / kUpdatesPerSecond;
+  own_ = {};
+  own_calls_ = 0;
   read_usage(usage_at_start_);  // the last: the tracer's own start is not the program's
 }
 
@@ -136,12 +139,32 @@ ProcessorTime KernelCounters::read_processor_time(Process& row) {
   return {row.cpu_user_ns, row.cpu_system_ns};
 }
 
+void KernelCounters::leave_out_since(const ProcessorTime& used, Process& row) {
+  const auto [user, system] = read_processor_time(row);
+  own_.user_ns += user - std::min(user, used.user_ns);
+  own_.system_ns += system - std::min(system, used.system_ns);
+  row.cpu_user_ns = used.user_ns;
+  row.cpu_system_ns = used.system_ns;
+}
+
+void KernelCounters::leave_out(std::uint64_t nanoseconds) {
+  std::atomic_ref(own_calls_).fetch_add(nanoseconds, std::memory_order_relaxed);
+}
+
 void KernelCounters::update_usage(Process& row) {
   rusage usage{};
   if (!read_usage(usage)) return;
   const rusage& before = usage_at_start_;
-  row.cpu_user_ns = nanoseconds(usage.ru_utime) - nanoseconds(before.ru_utime);
-  row.cpu_system_ns = nanoseconds(usage.ru_stime) - nanoseconds(before.ru_stime);
+  const auto since = [](timeval now, timeval start, std::uint64_t own) {
+    const std::uint64_t all = nanoseconds(now) - nanoseconds(start);
+    return all - std::min(all, own);
+  };
+  const std::uint64_t user = since(usage.ru_utime, before.ru_utime, own_.user_ns);
+  const std::uint64_t system = since(usage.ru_stime, before.ru_stime, own_.system_ns);
+  const std::uint64_t calls = std::atomic_ref(own_calls_).load(std::memory_order_relaxed);
+  const std::uint64_t faults = std::min(system, calls);  // most of it is in the kernel
+  row.cpu_user_ns = user - std::min(user, calls - faults);
+  row.cpu_system_ns = system - faults;
   row.major_faults = growth(usage.ru_majflt, before.ru_majflt);
   row.minor_faults = growth(usage.ru_minflt, before.ru_minflt);
   row.max_rss = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;

@@ -34,6 +34,11 @@ class KernelCounters {
   void update(Process& row, bool force);
   /// Returns the processor time so far, and stores it in the row.
   ProcessorTime read_processor_time(Process& row);
+  /// Leaves the processor time since read_processor_time() returned `used` out of all later times:
+  /// the tracer needed it, not the program.
+  void leave_out_since(const ProcessorTime& used, Process& row);
+  /// Leaves this processor time of the tracer out of all later times. Without the anchor's lock.
+  void leave_out(std::uint64_t nanoseconds);
 
  private:
   static constexpr std::size_t kMostThreads = 64;  ///< further threads are left out
@@ -56,6 +61,8 @@ class KernelCounters {
   bool run_queue_known_ = false, block_io_known_ = false;
   std::uint64_t next_ = 0;  // ticks at which an update is due
   rusage usage_at_start_ = {};
+  ProcessorTime own_ = {};       // of the tracer at the end
+  std::uint64_t own_calls_ = 0;  // of the tracer in the first calls; ns
   Delays delays_at_start_, ended_;
   Thread threads_[kMostThreads] = {}, found_[kMostThreads] = {};
   std::size_t threads_count_ = 0, found_count_ = 0;

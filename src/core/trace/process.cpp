@@ -1,4 +1,5 @@
 // The life cycle of a process log: start, fork, the moving anchor, finish.
+#include <ctime>
 #include <memory>
 
 #include "core/trace/schema.hpp"
@@ -12,6 +13,8 @@ constexpr std::size_t kSchemaRoom = 256 << 10;
 // Ns between the anchors from which on the measured rate is better than the first guess.
 constexpr std::uint64_t kRateNeeds = 1'000'000;
 constexpr std::uint64_t kAnchorsPerSecond = 10;
+// Short programs make fewer calls; two looks at a clock for each cost 1 % of the tracer's start.
+constexpr int kFirstCalls = 64;
 constexpr int kStatusBits = 0xFF;  // bits of an exit status that the kernel keeps
 constexpr std::uint64_t kRateNotKnownYet =
     1'000'000'000;  // readers see it if the process is killed during its start
@@ -113,14 +116,20 @@ void use_rate(Process& row, std::uint64_t now, std::uint64_t now_ns) {
 /// Begins the kernel's counters behind the tracer's own reads at the start.
 void begin_kernel_counters() {
   const base::SpinLock lock(state.anchor_lock);
+  detail::first_calls.store(kFirstCalls, std::memory_order_relaxed);
   state.kernel.begin(process());
 }
 
-/// Returns the processor time so far. At the end the row keeps it, because the last work of the
-/// tracer is not the program's.
+/// Returns the processor time so far.
 ProcessorTime read_processor_time() {
   const base::SpinLock lock(state.anchor_lock);
   return state.kernel.read_processor_time(process());
+}
+
+/// The row keeps the time of the program, because the last work of the tracer is not the program's.
+void leave_out_since(const ProcessorTime& used) {
+  const base::SpinLock lock(state.anchor_lock);
+  state.kernel.leave_out_since(used, process());
 }
 
 /// Reports that the log is full. Called without locks.
@@ -199,15 +208,30 @@ void restart_after_fork() {
   refresh_anchor();
 }
 
+constinit std::atomic<int> detail::first_calls{0};
+
+std::uint64_t detail::thread_time() {
+  timespec time{};
+  static_cast<void>(base::system_call(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &time));
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+void detail::leave_out_first_call(std::uint64_t begin) {
+  first_calls.fetch_sub(1, std::memory_order_relaxed);
+  const std::uint64_t now = thread_time();
+  state.kernel.leave_out(now - std::min(now, begin));
+}
+
 void finish(std::uint64_t end_kind, int end_code) {
   if (!on()) return;
   const Inside inside;
   Process& row = process();
   const ProcessorTime used = read_processor_time();
+  if (settings.config.at_end != nullptr) settings.config.at_end();
   end_events(end_kind != kEndExec);
   refresh_anchor(true);
-  row.cpu_user_ns = used.user_ns;
-  row.cpu_system_ns = used.system_ns;
+  leave_out_since(used);
   row.end = ticks();
   row.end_kind = end_kind;
   row.end_code = static_cast<std::uint64_t>(end_code & kStatusBits);

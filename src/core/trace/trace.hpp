@@ -134,6 +134,8 @@ struct Config {
   bool sites = false;  ///< count calls by the place in the program that makes them, too
   /// Called inside the tracer about ten times a second while calls are counted; null: nothing.
   void (*at_anchor)() = nullptr;
+  /// Called inside the tracer by finish(), as the first part of its own work; null: nothing.
+  void (*at_end)() = nullptr;
   bool arguments = true;  ///< keep the program's arguments in the log; false: only its name
 };
 
@@ -180,6 +182,9 @@ struct Context {
 };
 extern constinit thread_local Context context __attribute__((tls_model("initial-exec")));
 void lose_call();
+extern constinit std::atomic<int> first_calls;  ///< of this image that are still to come
+std::uint64_t thread_time();                    ///< processor time of this thread in ns
+void leave_out_first_call(std::uint64_t begin);
 /// Gives the thread its block. False if it cannot have one.
 bool prepare_thread();
 /// Removes the calls that were left without a return (longjmp), seen from a call at `frame`.
@@ -295,6 +300,26 @@ class Guard {
 
   Kind kind_;
   bool outermost_;
+};
+
+/// Leaves the tracer's work on the first calls of an image out of the processor time of the
+/// program: each new page of its tables costs a fault, which together is more than the work of a
+/// short program. A local variable of that work; later ones cost a load and two branches.
+class FirstCall {
+ public:
+  FirstCall() {
+    if (detail::first_calls.load(std::memory_order_relaxed) > 0) [[unlikely]]
+      begin_ = detail::thread_time();
+  }
+  ~FirstCall() {
+    if (begin_ != 0) [[unlikely]]
+      detail::leave_out_first_call(begin_);
+  }
+  FirstCall(const FirstCall&) = delete;
+  FirstCall& operator=(const FirstCall&) = delete;
+
+ private:
+  std::uint64_t begin_ = 0;
 };
 
 /// Marks this thread as inside a call of a library above files (HDF5), and sums the calls on files

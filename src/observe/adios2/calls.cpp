@@ -191,6 +191,6 @@ void fill(std::span<trace::FunctionInfo, trace::kMaxFunctions> table) {
   std::ranges::copy(kNames, table.begin() + kFirstId);
 }
 
-void after_fork() { open_objects.renew_records(); }
+void after_fork() { static_cast<void>(open_objects.renew_records()); }
 
 }  // namespace pario::adios2

@@ -64,7 +64,8 @@ class Objects {
   }
   void forget_all();
   /// Replaces the rows of the parent in the child of a fork, which has the parent's open objects.
-  void renew_records();
+  /// False: no object was ever stored; then it touches no page of the table.
+  bool renew_records();
   /// Marks an object whose selection was noted.
   void set_noted(Word library, Word id, trace::Op op);
 
@@ -79,6 +80,7 @@ class Objects {
 
   std::array<Place, kPlaces> places_ = {};
   std::uint64_t lock_ = 0;
+  bool was_used_ = false;
 };
 
 /// Returns the row of a file by its name; null: not traced.

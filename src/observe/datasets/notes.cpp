@@ -57,6 +57,7 @@ void note_selection(const Object& object, trace::Op op, const Selection& selecti
 }
 
 void forget_notes() {
+  if (noted_bytes.load(std::memory_order_relaxed) == 0) return;  // touches no page of the table
   for (auto& place : written) place.store(0, std::memory_order_relaxed);
   noted_bytes.store(0, std::memory_order_relaxed);
 }

@@ -60,6 +60,7 @@ Object Objects::find(Word library, Word id) {
 Object Objects::store(Word library, Word id, const Object& object) {
   if (object.record == nullptr) return object;
   const base::SpinLock guard(lock_);
+  was_used_ = true;
   place_of(library, id) = {library, id, object};
   return object;
 }
@@ -75,9 +76,11 @@ void Objects::forget_all() {
   places_.fill({});
 }
 
-void Objects::renew_records() {
+bool Objects::renew_records() {
   lock_ = 0;  // of a thread that the child does not have
+  if (!was_used_) return false;
   for (Place& place : places_) place.object.record = trace::renew(place.object.record);
+  return true;
 }
 
 void Objects::set_noted(Word library, Word id, trace::Op op) {

@@ -131,8 +131,7 @@ void objects::forget_all() {
 
 void objects::renew_records() {
   lock = 0;  // of a thread that the child does not have
-  std::ranges::fill(known_datasets, Object{});
-  open_objects.renew_records();
+  if (open_objects.renew_records()) std::ranges::fill(known_datasets, Object{});
 }
 
 void objects::set_noted(const Library& library, Word id, trace::Op op) {

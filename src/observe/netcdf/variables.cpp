@@ -262,7 +262,7 @@ void variables::forget_file(const Library& library, int file) {
   });
 }
 
-void variables::renew_records() { open_objects.renew_records(); }
+void variables::renew_records() { static_cast<void>(open_objects.renew_records()); }
 
 Selection variables::selection_of(const Library& library, const datasets::Call& call, Role role,
                                   const Object& object) {

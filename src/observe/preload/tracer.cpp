@@ -64,6 +64,11 @@ State begin() {
     mappings::sample(false);
     unseen_rings::look(false);
   };
+  config.at_end = [] {
+    mappings::sample(true);
+    rings::count_all_unseen();
+    unseen_rings::look(true);
+  };
   if (wanted) trace::start(config, all_functions());
   if (!settings::errors().empty()) trace::message(settings::errors());
   if (!wanted) return State::off;
@@ -107,14 +112,7 @@ void leave_tables_out_of_core_dumps() {
 
 }  // namespace
 
-void finish_tracing(std::uint64_t end_kind, int end_code) {
-  in_tracer([] {
-    mappings::sample(true);
-    rings::count_all_unseen();
-    unseen_rings::look(true);
-  });
-  trace::finish(end_kind, end_code);
-}
+void finish_tracing(std::uint64_t end_kind, int end_code) { trace::finish(end_kind, end_code); }
 
 bool start() {
   const base::SavedErrno saved;

@@ -30,6 +30,7 @@ bool in_tracer(Work work) {
   const trace::Guard guard;
   if (!guard.outermost()) [[unlikely]]
     return false;
+  const trace::FirstCall measured;
   work();
   return true;
 }

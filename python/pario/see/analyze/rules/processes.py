@@ -14,6 +14,7 @@ from pario.see.analyze import idioms
 from pario.see.analyze.accounts import image_seconds
 from pario.see.analyze.arrays import Floats, Ints, Mask, sums
 from pario.see.analyze.facts import Facts
+from pario.see.analyze.intervals import Intervals, IntervalSet
 from pario.see.analyze.lanes import lane_words
 from pario.see.analyze.ledger import COMPUTE, Claim
 from pario.see.analyze.rules.base import Candidate, Rule, code, fact
@@ -96,10 +97,9 @@ def _storm(facts: Facts, families: _Families, children: Ints, parents: Ints) -> 
     rows = facts.job.processes[images]
     started = rows["parent_image"] == 0
     seconds = families.image_seconds[images]
-    each = seconds + np.where(started, idioms.measure_start(), 0.0)
-    lane = facts.lanes.of_process[images]
-    lanes, count = np.unique(lane[lane >= 0]), len(children)
-    granted = sums(np.maximum(lane, 0), np.where(lane >= 0, each, 0.0), facts.ranks)[lanes]
+    starting = np.where(started, idioms.measure_start(), 0.0)
+    lanes, granted = _sum_by_lane(facts, images, seconds, starting)
+    count = len(children)
     over = f", over all {lane_words(mpi=True)[1]}" if facts.lanes.mpi else ""
     return Candidate(
         title=(
@@ -107,8 +107,8 @@ def _storm(facts: Facts, families: _Families, children: Ints, parents: Ints) -> 
             f" {_name_programs(facts, rows['exe'][started])}"
         ),
         cause=(
-            f"Each costs {wording.seconds(float(each.sum()) / count)}: the kernel copies a process,"
-            " loads a program and its libraries, and removes it again."
+            f"Each costs {wording.seconds(float(granted.sum()) / count)}: the kernel copies a"
+            " process, loads a program and its libraries, and removes it again."
         ),
         confidence="medium",
         evidence=(
@@ -133,11 +133,27 @@ def _storm(facts: Facts, families: _Families, children: Ints, parents: Ints) -> 
         method=(
             "processor time of these processes outside I/O, and"
             f" {wording.seconds(idioms.measure_start())} for each start, as a program that does"
-            " nothing needs on this machine"
+            " nothing needs on this machine; at most the time in which any of them lived"
         ),
         functions=_STARTERS,
         processes=tuple(parents.tolist()),
     )
+
+
+def _sum_by_lane(
+    facts: Facts, images: Ints, seconds: Floats, starting: Floats
+) -> tuple[Ints, Floats]:
+    """Return the lanes of images, and the seconds that each lane would save without them: those in
+    them and those to start them. Images that run at the same time, as in a pipeline, take the lane
+    no more than the time in which any of them lives."""
+    lane = facts.lanes.of_process[images]
+    own = lane >= 0
+    images, seconds, starting, lane = images[own], seconds[own], starting[own], lane[own]
+    lanes = np.unique(lane)
+    cost = sums(lane, seconds + starting, facts.ranks)[lanes]
+    start = facts.job.processes["start"][images]
+    life = Intervals(start - starting, start + image_seconds(facts.job)[images], lane)
+    return lanes, np.minimum(cost, IntervalSet(life, facts.wall).measure(lanes, 0.0, facts.wall))
 
 
 def _with_all_below(families: _Families, processes: Ints) -> Ints:
@@ -167,7 +183,8 @@ STORM = Rule(
     ),
     estimate=(
         "Processor time of these processes outside I/O, and for each start that of a program that"
-        " does nothing (measured on this machine)."
+        " does nothing (measured on this machine); processes that run at the same time, as in a"
+        " pipeline, cost at most the time in which any of them lives."
     ),
     advice="A function instead of a program, or one program for all items.",
     control="The same work in one process.",
