@@ -19,6 +19,7 @@ from pario.prove.bench.launch import launcher
 from pario.prove.bench.results import Measure, rows_of
 from pario.prove.bench.table import PATTERNS
 from tests.support.commands import run_command, start_command
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -147,7 +148,11 @@ def test_one_that_is_ended_leaves_nothing(tmp_path: Path, options: list[str]) ->
         process.terminate()
         assert process.wait_for_end() == 143
     assert not any(tmp_path.iterdir())
-    assert str(tmp_path) not in run_command(["ps", "axww"], status=0).stdout
+
+    def have_ranks_ended() -> bool:
+        return str(tmp_path) not in run_command(["ps", "axww"], status=0).stdout
+
+    wait_until(have_ranks_ended, "the end of the ranks")  # the launcher ends before them
 
 
 @pytest.mark.system
