@@ -11,6 +11,7 @@ import pytest
 
 from tests.preload.conftest import library as library
 from tests.support.commands import run_command
+from tests.support.waiting import PATIENCE
 
 VICTIMS = Path(__file__).parent / "victims"
 
@@ -52,7 +53,10 @@ def start(library: Path, tmp_path: Path) -> Start:
     number = 0
 
     def run(
-        *command: object, streams: str = "", env: dict[str, str] | None = None, seconds: float = 120
+        *command: object,
+        streams: str = "",
+        env: dict[str, str] | None = None,
+        seconds: float = PATIENCE,
     ) -> Done:
         nonlocal number
         number += 1

@@ -13,6 +13,7 @@ import pytest
 from tests.streams.conftest import Start
 from tests.suites.recipes import hdf5_test
 from tests.suites.sources import Unavailable, source
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.system
 SOURCES = Path(__file__).parents[2] / "src"
@@ -120,7 +121,7 @@ def test_python_passes_its_own_tests_of_files(start: Start) -> None:
         "test_io",
         "test_tempfile",
         streams=EVERYTHING,
-        seconds=600,
+        seconds=5 * PATIENCE,
     )
     assert done.status == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
@@ -149,7 +150,8 @@ def test_hdf5_passes_its_own_serial_tests(start: Start, names: str) -> None:
     env = {"srcdir": str(source("hdf5") / "test"), "HDF5TestExpress": "3", **without_locks}
     command = ["sh", "-ec", "\n".join(map(str, programs))]
     plain, buffered = (
-        start(*command, streams=streams, env=env, seconds=300) for streams in ("", EVERYTHING)
+        start(*command, streams=streams, env=env, seconds=3 * PATIENCE)
+        for streams in ("", EVERYTHING)
     )
     assert (buffered.status, buffered.stdout) == (plain.status, plain.stdout), buffered.stderr[
         -2000:
