@@ -3,8 +3,10 @@ are read from restart points."""
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 import pickle
 import random
@@ -202,6 +204,25 @@ def test_empty_files_have_no_records(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"")
     for suffix in (".gz", ".zst"):
         assert len(Dataset(compress(tmp_path / "a.txt", suffix))) == 0
+
+
+def test_compressed_bytes_are_not_read_as_lines(tmp_path: Path) -> None:
+    import zstandard
+
+    text, how = b"one\ntwo\n", {"format": "lines"}
+    zstd = zstandard.ZstdCompressor().compress
+    for name, compress_text, expected in (
+        ("a.txt", gzip.compress, "by gzip: expected a name with .gz"),
+        ("b.txt", zstd, "by zstd: expected a name with .zst"),
+        ("c.xz", lzma.compress, "by xz: expected .gz or .zst, or the decompressed file"),
+        ("d.bz2", bz2.compress, "by bzip2: expected .gz or .zst, or the decompressed file"),
+    ):
+        (tmp_path / name).write_bytes(compress_text(text))
+        for options in ({}, how):
+            with pytest.raises(ParioError, match=f"{name}: is compressed {expected}"):
+                Dataset(tmp_path / name, **options)
+    (tmp_path / "e.txt").write_bytes(b"BZhou\n")
+    assert len(Dataset(tmp_path / "e.txt")) == 1
 
 
 def test_formats_and_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from pario._native import (
     scan_records,
 )
 from pario.errors import ParioError
-from pario.records.foreign import foreign_format
+from pario.records.foreign import foreign_format, refuse_compressed
 from pario.records.groups import MEMORY, GroupedFile
 from pario.records.samples import Decoders, Samples, decoders_of, split_members
 from pario.records.stream import REMOTE_THREADS
@@ -413,10 +413,13 @@ def _open(path: str, options: _Options) -> tuple[RecordFile | GroupedFile, bool]
                 raise
         format = guess_record_format(name)
         if not format:
+            refuse_compressed(path)
             raise ParioError(
                 f"{path}: no index, and its format is not known: say which, Dataset(path,"
                 " format=...)"
             )
+    if format == "lines":
+        refuse_compressed(path)
     return _scan(name, format, options)
 
 

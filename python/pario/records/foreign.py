@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import pickle
+import re
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -92,6 +93,27 @@ def foreign_format(path: str, format: str = "") -> Foreign | None:
 
 #: Packages by the suffixes of compressed files.
 _PACKAGES = {".gz": "indexed_gzip", ".tgz": "indexed_gzip", ".zst": "zstandard"}
+
+_OTHER = ".gz or .zst, or the decompressed file"
+#: The first bytes of compressed files, and the file that is expected instead.
+_COMPRESSIONS = (
+    (re.compile(rb"\x1f\x8b\x08"), "gzip", "a name with .gz"),
+    (re.compile(rb"\x28\xb5\x2f\xfd"), "zstd", "a name with .zst"),
+    (re.compile(rb"\xfd7zXZ\0"), "xz", _OTHER),
+    (re.compile(rb"BZh\d1AY&SY"), "bzip2", _OTHER),
+)
+
+
+def refuse_compressed(path: str) -> None:
+    """Raises ParioError for a local file that is compressed, but not named so: as lines it would
+    have random bytes."""
+    if is_url(path) or not Path(path).is_file():
+        return
+    with open(path, "rb") as file:  # noqa: PTH123
+        head = file.read(16)
+    for pattern, title, expected in _COMPRESSIONS:
+        if pattern.match(head):
+            raise ParioError(f"{path}: is compressed by {title}: expected {expected}")
 
 
 def _compressed_format(path: str, format: str, package: str) -> Foreign:
