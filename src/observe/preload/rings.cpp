@@ -201,11 +201,11 @@ void count_all_unseen() {
 
 void forget_all() { pool.forget_all(); }
 
-void read_before(Ring& ring, std::uint32_t tail, RequestFiles& files) {
+void read_before(Ring& ring, std::uint32_t tail, bool waits, RequestFiles& files) {
   const base::SpinLock lock(ring.lock);
   if (!ring.memory.is_complete()) return;
   const std::uint64_t now = trace::ticks();
-  read_completions(ring, now, nullptr);
+  read_completions(ring, now, waits ? &files : nullptr);
   read_submissions(ring, tail, now, files);
 }
 

@@ -66,8 +66,9 @@ void count_all_unseen();
 void forget_all();
 
 /// Reads the completions since the last look, and the submissions up to `tail`, before a call.
-/// The files of the submissions are added to `files`. Locks the ring.
-void read_before(Ring& ring, std::uint32_t tail, RequestFiles& files);
+/// The files of the submissions are added to `files`, and for a call that waits those of the
+/// completions, which came after the program last looked for them. Locks the ring.
+void read_before(Ring& ring, std::uint32_t tail, bool waits, RequestFiles& files);
 /// Reads the completions after a call; if it found none and `waits`, adds the file of the last
 /// request.
 void read_after(Ring& ring, bool waits, RequestFiles& files);

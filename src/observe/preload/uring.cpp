@@ -77,7 +77,7 @@ auto trace_entry(Symbol symbol, Find find, bool waits, Real real) {
   in_tracer([&] {
     std::uint32_t tail = 0;
     ring = find(tail);
-    if (ring != nullptr) rings::read_before(*ring, tail, files);
+    if (ring != nullptr) rings::read_before(*ring, tail, waits, files);
   });
   return count_call(start_alone(symbol), real, [&](Span span, auto result) {
     if (ring != nullptr) rings::read_after(*ring, waits, files);
