@@ -129,8 +129,8 @@ def test_a_cold_first_batch_with_an_uploaded_index_takes_three_round_trips(
 
 
 def load_with_held_requests(s3, make, trips):
-    """The first batch of a loader, whose requests are answered when those of a trip wait together;
-    those after the last trip at once."""
+    """The first batch of a loader. Requests are answered when all requests of their trip wait
+    together; requests after the last trip are answered at once."""
     s3.inject(*[{"kind": "hold"}] * 400)
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(lambda: next(iter(make())))

@@ -14,6 +14,7 @@ from pario.see.analyze import libraries
 from pario.see.analyze.arrays import Ints, Mask, Table
 from pario.see.analyze.cells import KIND_OF_EVENTS, KINDS, find_rows
 from pario.see.analyze.facts import Facts
+from pario.see.analyze.functions import COUNTED
 from pario.see.analyze.ledger import COMPUTE, Claim
 from pario.see.analyze.model import CallSite, Evidence, StackRow
 from pario.see.analyze.waiting import COMMUNICATION
@@ -25,11 +26,8 @@ MOST_SITES, MOST_STACKS = 20, 1000
 ENOUGH_KNOWN = 0.5
 #: The part of the calls without a file in the log above which a line stands for them all.
 MAJORITY = 0.5
-#: The counters of the records by kind of call; other kinds have none.
-_COUNTERS = {
-    **{"read": "reads", "write": "writes", "open": "opens", "close": "closes", "seek": "seeks"},
-    **{"stat": "stats", "sync": "syncs", "list": "lists"},
-}
+#: The counters of calls by kind. The calls of other kinds are not compared with their sites.
+_COUNTERS = {kind: calls for kind, calls, _ in COUNTED if kind not in ("flush", "map", "other")}
 #: The end of a place in an installed program.
 NO_LINES = "(it has no line information)"
 
