@@ -380,3 +380,8 @@ def test_records_stay_bytes_without_a_collate_function(
     )
     reversed_records = next(load(make_loader(dataset, transform=reverse)))
     assert reversed_records == [bytes(record)[::-1] for record in expected]
+
+
+def test_a_dataset_gives_whole_records_to_a_data_loader(torch: Any, dataset: Dataset) -> None:
+    batches = list(torch.utils.data.DataLoader(dataset, batch_size=BATCH))
+    assert [bytes(record) for record in dataset] == list(chain.from_iterable(batches))

@@ -320,6 +320,8 @@ def test_a_missing_object_and_a_missing_bucket_are_named(s3):
     for url in ("s3://bucket/no", "s3://nowhere/no"):
         with pytest.raises((FileNotFoundError, ParioError), match=url):
             Dataset(url, format="lines")
+        with pytest.raises(FileNotFoundError, match=url):
+            Dataset(url)
         with pytest.raises(FileNotFoundError, match=rf"{url}\.prec: ENOENT"):
             Dataset(f"{url}.prec")
         done = pario("head", f"{url}.prec", check=False)

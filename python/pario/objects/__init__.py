@@ -15,6 +15,8 @@ planner in Python would copy each record once more, and save nothing.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pario import _native
 from pario.objects.access import Objects
@@ -29,12 +31,13 @@ def size_of(path: str | os.PathLike[str]) -> int:
     """Bytes of a local file, or of the object at a URL. Raises OSError."""
     if not is_url(path):
         return os.stat(path).st_size  # noqa: PTH116
-    return _objects.open(os.fspath(path), 1)[0]
+    return facts_of(os.fspath(path))[0]
 
 
 def facts_of(url: str) -> tuple[int, int, str]:
     """Bytes, nanoseconds since 1970 and version of the object at a URL. Raises OSError."""
-    return _objects.open(url, 1)[:3]
+    with _name_in_errors(url):
+        return _objects.open(url, 1)[:3]
 
 
 def upload(path: str | os.PathLike[str], url: str) -> None:
@@ -48,10 +51,8 @@ def upload(path: str | os.PathLike[str], url: str) -> None:
     OSError
         The file cannot be read, or the object cannot be written.
     """
-    try:
+    with _name_in_errors(url):
         _objects.upload(os.fspath(path), url)
-    except OSError as error:
-        raise OSError(error.errno, f"{url}: {error.strerror or error}") from error
 
 
 def use(path: str | os.PathLike[str]) -> str:
@@ -73,3 +74,11 @@ def use(path: str | os.PathLike[str]) -> str:
     else:
         local_path(text)
     return text
+
+
+@contextmanager
+def _name_in_errors(url: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, f"{url}: {error.strerror or error}") from error

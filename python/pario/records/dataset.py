@@ -199,6 +199,10 @@ class Dataset(Sequence[memoryview]):
         numbers = range(self._count)[which] if isinstance(which, slice) else which
         return self._batch(numbers)  # type: ignore[arg-type]
 
+    def __getitems__(self, numbers: Sequence[int]) -> list[bytes]:
+        """Reads a batch for PyTorch's DataLoader, which would make columns of integers of views."""
+        return [bytes(record) for record in self[numbers]]
+
     def __iter__(self) -> Iterator[memoryview]:
         if self.errors == "raise":
             return (self[number] for number in range(self._count))
@@ -413,6 +417,7 @@ def _open(path: str, options: _Options) -> tuple[RecordFile | GroupedFile, bool]
                 raise
         format = guess_record_format(name)
         if not format:
+            objects.size_of(path)  # a missing object has an error of its own
             refuse_compressed(path)
             raise ParioError(
                 f"{path}: no index, and its format is not known: say which, Dataset(path,"

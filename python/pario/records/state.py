@@ -47,7 +47,9 @@ def expect_same(name: str, state: dict[str, Any], value: Any) -> None:
 def check_whole(name: str, value: Any, least: int, most: int = _MOST) -> int:
     """Converts a whole number, also one of numpy, to an int. Raises ParioError if it is out of
     range."""
-    number = operator.index(value) if hasattr(value, "__index__") else least - 1
+    if not hasattr(value, "__index__"):
+        raise ParioError(f"{name}={value!r}: expected a whole number, {least} to {most}")
+    number = operator.index(value)
     if not least <= number <= most:
         raise ParioError(f"{name}={value!r}: expected {least} to {most}")
     return number
