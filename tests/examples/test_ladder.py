@@ -71,6 +71,7 @@ def test_one_process_writes_header_and_array(steps: Path, tmp_path: Path) -> Non
     assert data.stat().st_size == 12 + 4 * ROWS * COLUMNS
 
 
+@pytest.mark.system
 def test_master_writes_what_one_process_writes(steps: Path, tmp_path: Path) -> None:
     run(steps / "2_posix", tmp_path / "serial.dat")
     run(*mpiexec(1, steps / "3_master", tmp_path / "master.dat"))
@@ -83,6 +84,7 @@ def test_master_gathers_and_writes_alone(steps: Path, tmp_path: Path) -> None:
     assert (made["MPI_Gather"], made["fwrite"]) == (4, 2)
 
 
+@pytest.mark.system
 def test_all_write_together_what_the_master_writes(steps: Path, tmp_path: Path) -> None:
     run(*mpiexec(4, steps / "3_master", tmp_path / "master.dat"))
     made = calls(

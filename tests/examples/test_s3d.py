@@ -154,6 +154,7 @@ def test_what_pario_loads_and_saves_again_restarts(
 
 
 @pytest.mark.parametrize("mode", ["independent", "sieving"])
+@pytest.mark.system
 def test_the_repair_of_small_pieces_moves_the_bytes_of_the_program_once(
     s3d: Path, tmp_path: Path, mode: str
 ) -> None:

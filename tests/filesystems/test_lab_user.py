@@ -74,6 +74,7 @@ def interpreter(place: Path) -> str:
     pytest.skip("there is no Python that another user may run")
 
 
+@pytest.mark.system
 def test_a_lab_of_an_ordinary_user(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root: without it, all tests of labs already run as an ordinary user")

@@ -56,6 +56,7 @@ def test_a_host_without_the_launchers_directory_makes_its_own(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("way", ["option", "variable", "settings"])
+@pytest.mark.system
 def test_arguments_are_left_out_everywhere(tmp_path: Path, way: str) -> None:
     (tmp_path / "pario.toml").write_text("[run]\narguments = false\n")
     options = {"option": ["--no-arguments"], "variable": [], "settings": ["--with", "pario.toml"]}

@@ -73,6 +73,7 @@ def test_buffered_bytes_of_a_killed_program_are_in_the_file(tmp_path: Path) -> N
     assert "10000 bytes that it had buffered" in done.stderr
 
 
+@pytest.mark.system
 def test_workers_of_a_pool_leave_no_note_on_their_end(tmp_path: Path) -> None:
     """Pool.terminate() ends workers by SIGTERM; Process.run() ends by os._exit."""
     (tmp_path / "pool.py").write_text(

@@ -53,6 +53,7 @@ def share_accounted(kernel: dict[str, Any]) -> float:
 
 
 @pytest.mark.parametrize("end", ["exit", "_exit", "kill"])
+@pytest.mark.system
 def test_raw_system_calls_lead_the_verdict(tmp_path: Path, data: Path, end: str) -> None:
     program = compile_program(tmp_path, "raw_reads.c")
     found = report(tmp_path, program, data, 2, end, status=None)
@@ -74,6 +75,7 @@ def test_a_static_child_is_named(tmp_path: Path, data: Path) -> None:
 
 @pytest.mark.parametrize("command", ["{program} data 2 exit", "{program} data 2 exit; true"])
 @pytest.mark.parametrize("shell", ["bash", "dash"])
+@pytest.mark.system
 def test_bytes_of_a_static_program_of_a_shell_are_named(
     tmp_path: Path, data: Path, shell: str, command: str
 ) -> None:
@@ -111,6 +113,7 @@ def test_a_small_static_program_does_not_spoil_the_verdict(tmp_path: Path, data:
         "{python} -c 'import multiprocessing as m; m.Pool(2).map(abs, range(10))'",
     ],
 )
+@pytest.mark.system
 def test_ordinary_programs_are_seen_in_full(tmp_path: Path, data: Path, command: str) -> None:
     found = report(tmp_path, "sh", "-c", command.format(python=sys.executable))
     assert found["kernel"]["unattributed"] == []

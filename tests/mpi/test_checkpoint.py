@@ -42,6 +42,7 @@ def run(
 @pytest.mark.parametrize(
     ("saving", "loading", "seed"), [(1, 3, 10), pytest.param(4, 2, 20, marks=pytest.mark.system)]
 )
+@pytest.mark.system
 def test_saved_on_some_ranks_and_loaded_on_others(
     tmp_path: Path, saving: int, loading: int, seed: int
 ) -> None:

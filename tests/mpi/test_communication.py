@@ -64,6 +64,7 @@ def test_nothing_is_said_and_nothing_fails(run):
 
 
 @pytest.mark.parametrize("rank", range(RANKS))
+@pytest.mark.system
 def test_every_call_is_counted_once_with_its_bytes(run, rank):
     expected = {
         name: tuple(n(rank) if callable(n) else n for n in numbers)

@@ -66,6 +66,7 @@ def test_a_failed_open_is_counted_as_such(run):
     }
 
 
+@pytest.mark.system
 def test_offsets_are_bytes_of_the_file(run):
     rank = 1
     found = calls(run, rank)

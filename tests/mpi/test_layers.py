@@ -55,6 +55,7 @@ def test_an_open_through_mpi_io_is_one_open(diagnose) -> None:
     assert shared_file(analysis).opens == 50 * RANKS
 
 
+@pytest.mark.system
 def test_time_in_barriers_is_waiting_with_a_row_of_its_own(diagnose) -> None:
     analysis = diagnose("late", 10)
     rows = {row.name: row for row in analysis.functions}
@@ -94,5 +95,6 @@ def test_unordered_writes_of_the_same_bytes_are_possible_corruption(diagnose) ->
 
 
 @pytest.mark.parametrize("kind", ["in_turn", "token", "syncs", "collectives", "pieces"])
+@pytest.mark.system
 def test_ordered_writes_raise_no_alarm(diagnose, kind: str) -> None:
     assert diagnose(kind, 3).overlaps == ()

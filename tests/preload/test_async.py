@@ -121,6 +121,7 @@ FIO_ENGINES = ("psync", "vsync", "libaio", "io_uring", "mmap", "splice")
 
 @pytest.mark.parametrize("pattern", ["write", "read", "randread"])
 @pytest.mark.parametrize("engine", FIO_ENGINES)
+@pytest.mark.system
 def test_fio_is_accounted_for_or_named_as_unseen(
     trace: Trace, work: Path, engine: str, pattern: str
 ) -> None:

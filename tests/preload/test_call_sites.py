@@ -175,6 +175,7 @@ def _pythons() -> list[Any]:
 
 
 @pytest.mark.parametrize("python", _pythons())
+@pytest.mark.system
 def test_python_lines_and_native_code_below_them(
     trace: Trace, work: Path, native: Path, python: str
 ) -> None:

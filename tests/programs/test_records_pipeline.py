@@ -40,6 +40,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Dataset]:
 @pytest.mark.parametrize("keep", [0, 3])
 @pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("rule", [*RULES, *KNOWN])
+@pytest.mark.system
 def test_pipelines_give_expected_batches(
     files: list[Dataset], rule: str, mixed: bool, keep: int, world: int
 ) -> None:

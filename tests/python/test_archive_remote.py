@@ -193,6 +193,7 @@ def check_unpack_resumed(node: Node) -> None:
     assert ".x.pario-transfer" not in node.names()
 
 
+@pytest.mark.system
 def test_a_killed_pack_continues(node: Node) -> None:
     check_pack_resumed(node)
 
@@ -269,6 +270,7 @@ def test_a_longer_file_of_an_earlier_transfer_is_replaced(node: Node) -> None:
     assert facts_of(node.root / "x") == facts_of(node.root / "tree")
 
 
+@pytest.mark.system
 def test_a_full_disk_is_named_and_the_command_continues(node: Node) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root: a small tmpfs")

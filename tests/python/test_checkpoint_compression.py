@@ -67,6 +67,7 @@ def is_equal(one: Any, other: np.ndarray[Any, Any]) -> bool:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.system
 def test_saved_on_some_ranks_and_loaded_on_others(tmp_path: Path, size: int) -> None:
     """By ``save`` and in the background; ranks have blocks of other numbers of chunks, or none."""
 

@@ -105,6 +105,7 @@ class Harmful:
 
 
 @pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
+@pytest.mark.system
 def test_pickles_of_pytorch_run_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dcp = pytest.importorskip("torch.distributed.checkpoint")
     monkeypatch.chdir(tmp_path)

@@ -195,6 +195,7 @@ def test_after_a_rank_did_not_come_the_ranks_write_alone(tmp_path):
     assert checkpoint.load(None, tmp_path / "ckpt").step == 2
 
 
+@pytest.mark.system
 def test_keep_alives_prolong_the_wait_for_a_rank(tmp_path):
     patience = 3.0  # more than a pause of the thread that sends them
     begun, waits = [], threading.Event()

@@ -155,6 +155,7 @@ def test_an_interrupted_rank_makes_all_collective_calls(tmp_path, monkeypatch, w
     assert (np.fromfile(path).reshape(64, 32) == data).all()
 
 
+@pytest.mark.system
 def test_a_second_interrupt_ends_the_wait_for_another_rank(tmp_path):
     mine, other = comms(2)
     thread = threading.Thread(target=lambda: other.introduce("node", PATIENCE, check))
@@ -222,6 +223,7 @@ def calls_of(writer, path):
 
 @pytest.mark.parametrize("way", SWALLOWED)
 @pytest.mark.parametrize("call", ["save", "save_async", "load", "read", "Writer"])
+@pytest.mark.system
 def test_an_interrupt_is_raised_also_where_python_would_ignore_it(tmp_path, monkeypatch, call, way):
     path = tmp_path / "ckpt"
     with Writer(None, path, durable=False) as writer:

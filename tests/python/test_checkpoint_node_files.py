@@ -49,6 +49,7 @@ MANY = [
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
 @pytest.mark.parametrize(("way", "files", "size"), [*QUICK, *MANY])
+@pytest.mark.system
 def test_each_file_is_opened_once_for_each_node_and_each_byte_is_read_once(
     tmp_path, way, files, size
 ):
@@ -79,6 +80,7 @@ BY_NODE = {"slabs": 1, "ghosts": 1, "columns": 4, "replicas": 4, "whole": 4}
         *[pytest.param(way, 64, marks=pytest.mark.exhaustive) for way in BY_NODE],
     ],
 )
+@pytest.mark.system
 def test_ranks_whose_nodes_exchange_no_bytes_read_each_byte_once_for_each_node(tmp_path, way, size):
     """As ranks of PyTorch. Of short rows (columns) a node reads whole windows."""
     restart(tmp_path, "save", 1)

@@ -41,6 +41,7 @@ ARRAYS = {"x": np.arange(5)}
 
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("action", ["save", "save_async", "close", "save_state_dict", "result"])
+@pytest.mark.system
 def test_a_forked_child_cannot_go_on_with_the_writer_of_its_parent(tmp_path, action, staged):
     with Writer(
         None, tmp_path / "ckpt", durable=False, stage=tmp_path / "stage" if staged else None

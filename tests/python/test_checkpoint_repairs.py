@@ -159,6 +159,7 @@ class FaultyCall:
 
 
 @pytest.mark.parametrize("files", [1, pytest.param("rank", marks=pytest.mark.system)])
+@pytest.mark.system
 def test_any_failing_call_is_an_error_on_every_rank(tmp_path, files):
     """Fails each call of saves with new and with reused layouts; the older checkpoints stay."""
 

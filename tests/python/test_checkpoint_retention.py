@@ -54,6 +54,7 @@ def test_of_equal_values_the_newer_ones_are_the_best():
 
 @pytest.mark.parametrize("options", [{}, {"files": "rank"}, {"stage": "stage"}], ids=str)
 @pytest.mark.parametrize("writers", ["one", "several"])
+@pytest.mark.system
 def test_the_rules_combine(tmp_path, writers, options):
     """Metrics are read from the checkpoints, also by a Writer that did not save them."""
     if "stage" in options:
@@ -108,6 +109,7 @@ def test_a_damaged_checkpoint_fills_no_place_of_the_best_and_stays(tmp_path):
 
 
 @pytest.mark.parametrize("files", [1, "rank"])
+@pytest.mark.system
 def test_a_checkpoint_that_is_read_stays_until_a_later_save(tmp_path, files):
     save(tmp_path, {1: 0.5}, files=files)
     state = load(None, tmp_path)

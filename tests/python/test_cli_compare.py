@@ -24,6 +24,7 @@ def record(place: Path, name: str, script: str, *options: str) -> subprocess.Com
     return pario("run", "--no-report", "-o", name, *options, "--", "sh", "-c", script, cwd=place)
 
 
+@pytest.mark.system
 def test_two_runs_are_compared(tmp_path: Path) -> None:
     record(tmp_path, "after", "echo hello > out.txt")
     longer = 2 * read([tmp_path / "after"]).wall + 0.3

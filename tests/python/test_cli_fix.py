@@ -205,6 +205,7 @@ def test_settings_are_measured_by_replays_before_the_second_run(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("status", "options"), [(0, ()), (3, ()), pytest.param(0, ("--all",), marks=pytest.mark.system)]
 )
+@pytest.mark.system
 def test_json_is_the_report_if_there_is_no_second_run(
     tmp_path: Path, status: int, options: tuple[str, ...]
 ) -> None:

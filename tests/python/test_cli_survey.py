@@ -94,6 +94,7 @@ def test_csv_and_json_on_standard_output_replace_the_table(
         ("50%", 4, "1 run cannot be judged"),
     ],
 )
+@pytest.mark.system
 def test_a_survey_fails_above_the_limit_of_any_run(
     logs: Path, capsys: pytest.CaptureFixture[str], limit: str, status: int, error: str
 ) -> None:
@@ -122,6 +123,7 @@ def log_with_report(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str
         ("4 s", 0, ""),
     ],
 )
+@pytest.mark.system
 def test_a_report_fails_above_the_limit(
     log_with_report: tuple[Path, str],
     capsys: pytest.CaptureFixture[str],
@@ -145,6 +147,7 @@ def test_a_report_on_an_incomplete_run_has_its_own_status(
     assert main(["report", str(tmp_path)]) == 0
 
 
+@pytest.mark.system
 def test_findings_of_an_incomplete_run_count(tmp_path: Path) -> None:
     """The part that is known exceeds the limit."""
     log = write_log(tmp_path / "a.darshan", 1, 4.0)

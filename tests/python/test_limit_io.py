@@ -73,6 +73,7 @@ def run(pytester: pytest.Pytester, body: str) -> tuple[dict[str, str], pytest.Ru
     }, result
 
 
+@pytest.mark.system
 def test_a_failure_names_counts_limit_and_line(pytester: pytest.Pytester) -> None:
     outcomes, result = run(pytester, FIRST)
     assert outcomes == {"test_many_writes_fail": "FAILED", "test_plain": "PASSED"}

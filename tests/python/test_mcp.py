@@ -96,6 +96,7 @@ def test_each_answer_is_explained_by_its_id(id: str) -> None:
         ("report", {"run": "run.pario", "directory": "absent"}, "existing directory"),
     ],
 )
+@pytest.mark.system
 def test_a_wrong_argument_is_an_error_that_names_it(
     tool: str, arguments: dict[str, Any], named: str, tmp_path: Path
 ) -> None:
@@ -113,12 +114,14 @@ def test_a_command_that_does_not_exist_is_not_recorded(tool: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("tool", ["run", "fix"])
+@pytest.mark.system
 def test_a_program_that_fails_is_named_with_its_status(tool: str, tmp_path: Path) -> None:
     answer = check(getattr(mcp_tools, tool)(["ls", "absent"], str(tmp_path)))
     assert answer["id"] == f"{tool}.program-failed"
     assert answer["facts"]["status"] == 2
 
 
+@pytest.mark.system
 def test_a_program_without_findings_needs_no_repair(tmp_path: Path) -> None:
     answers = [check(tool(["true"], str(tmp_path))) for tool in (mcp_tools.run, mcp_tools.fix)]
     assert [answer["id"] for answer in answers] == ["run.no-findings", "fix.no-settings"]

@@ -168,6 +168,7 @@ def test_an_error_leaves_no_file_and_names_the_file(publish, tmp_path, monkeypat
 @pytest.mark.parametrize("kind", ["file", "directory", "dangling"])
 @pytest.mark.parametrize("when", ["before the Writer", "before the save", "before the next save"])
 @pytest.mark.parametrize("files", [1, 2], ids=["one file", "parts"])
+@pytest.mark.system
 def test_a_link_in_place_of_a_checkpoints_temporary_file_is_removed_and_not_followed(
     tmp_path, files, when, kind
 ):

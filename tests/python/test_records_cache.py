@@ -131,6 +131,7 @@ def test_a_changed_file_replaces_its_entry(data: Path, cache: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["a flipped bit", "cut off", "empty"])
+@pytest.mark.system
 def test_a_damaged_entry_is_replaced(damage: str, data: Path, cache: Path) -> None:
     assert len(Dataset(data)) == COUNT
     (entry,) = entries(cache)

@@ -335,6 +335,7 @@ os.write(late, bytes(100))
 """
 
 
+@pytest.mark.system
 def test_a_beginning_holds_the_first_calls_within_its_size(tmp_path: Path) -> None:
     job = read([record_run(tmp_path, MANY_WRITES)])
     whole, part = script_of(job), script_of(job, beginning=Beginning(size=500_000))
@@ -429,6 +430,7 @@ def test_the_parent_of_a_removed_directory_replaces_it(tmp_path: Path) -> None:
     assert find_directory(replace(analysis, files=(gone, row))) == tmp_path / "out"
 
 
+@pytest.mark.system
 def test_a_run_without_its_directory_keeps_estimates(tmp_path: Path) -> None:
     job = read([record_run(tmp_path, MANY_WRITES.replace("20_000", "300_000"))])
     analysis = analyze(job)

@@ -178,6 +178,7 @@ def test_an_absent_rank_is_named(store: Store, first: bool) -> None:
 
 @pytest.mark.usefixtures("store")
 @pytest.mark.parametrize("progress", [True, False])
+@pytest.mark.system
 def test_ranks_that_progress_are_waited_for(
     monkeypatch: pytest.MonkeyPatch, progress: bool
 ) -> None:

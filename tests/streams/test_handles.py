@@ -113,6 +113,7 @@ def test_reopening_a_kept_file_makes_no_system_call(
     ) == (1000 if lines else 0)
 
 
+@pytest.mark.system
 def test_a_loop_over_a_hundred_files_makes_fewer_calls_than_without_pario(
     start: Start, build: Build
 ) -> None:

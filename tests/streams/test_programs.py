@@ -189,6 +189,7 @@ def test_interleaved_pieces_of_processes_are_written_once_and_nothing_is_read(
 
 
 @pytest.mark.parametrize(("threads", "size"), [(1, "64M"), (4, "64M"), (4, "64K")])
+@pytest.mark.system
 def test_verbose_prints_no_more_seconds_than_have_passed(
     start: Start, build: Build, threads: int, size: str
 ) -> None:

@@ -213,6 +213,7 @@ def test_a_file_of_other_code_is_refused(checkout, change):
     assert Path("results.previous").read_bytes() == before
 
 
+@pytest.mark.system
 def test_a_module_that_cannot_be_imported_is_an_error_until_it_can(checkout):
     checkout.makepyfile(
         test_import="import pathlib\npathlib.Path('results-there').stat()\ndef test_one(): pass"
