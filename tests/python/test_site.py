@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tools.site import commands
-from tools.site.build import ROOT, SITE, build, name_files_outside
+from tools.site.build import ROOT, SITE, build, make_first_page, name_files_outside
 
 from pario.cli import COMMANDS
 
@@ -45,25 +45,34 @@ def test_the_command_line_page_has_all_commands() -> None:
 
 
 def list_pages_to_read() -> list[Path]:
-    """The pages of the site that are not reference."""
+    """The pages of the site that are not reference; its first page is README.md."""
     site = (ROOT / "mkdocs.yml").read_text()
     before, _, rest = site.partition("  - Reference:\n")
     after = rest[rest.index("  - Explanation:\n") :]
-    return [ROOT / "docs" / name for name in re.findall(r"\S+\.md$", before + after, re.MULTILINE)]
+    names = re.findall(r"\S+\.md$", before + after, re.MULTILINE)
+    return [ROOT / ("README.md" if name == "index.md" else f"docs/{name}") for name in names]
 
 
 @pytest.mark.parametrize("page", list_pages_to_read(), ids=lambda page: page.stem)
 def test_a_page_that_is_not_reference_has_two_screens_at_most(page: Path) -> None:
-    """A screen has 65 lines of 100 columns. Folded parts and comments do not count."""
+    """README.md has one. A screen has 65 lines of 100 columns. Folded parts and comments do not
+    count."""
     hidden = r"<details.*?</details>|<!--.*?-->\n"
     shown = re.sub(hidden, "", page.read_text(), flags=re.DOTALL)
-    assert sum(1 + (len(line) - 1) // 100 if line else 1 for line in shown.splitlines()) <= 130
+    lines = sum(1 + (len(line) - 1) // 100 if line else 1 for line in shown.splitlines())
+    assert lines <= (65 if page.name == "README.md" else 130)
 
 
 def test_links_out_of_the_site_become_names_of_files() -> None:
     text = "See [the core](../src/README.md) and [findings](findings.md#top)."
     expected = "See the core (`src/README.md`) and [findings](findings.md#top)."
     assert name_files_outside(text, Path("docs")) == expected
+
+
+def test_the_first_page_is_the_readme() -> None:
+    text = "![A](docs/images/a.png) See [hints](docs/how-to/a.md#b) and [rules](CONTRIBUTING.md)."
+    expected = "![A](images/a.png) See [hints](how-to/a.md#b) and rules (`CONTRIBUTING.md`)."
+    assert make_first_page(text) == expected
 
 
 @pytest.mark.system

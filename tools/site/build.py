@@ -1,5 +1,5 @@
-"""Builds the documentation site in build/site, from the pages of docs/ and those that the product
-generates. A broken link or anchor is an error.
+"""Builds the documentation site in build/site: README.md as its first page, the pages of docs/, and
+those that the product generates. A broken link or anchor is an error.
 
 The site needs no server and no network: pages open as files, and search works there, too.
 """
@@ -32,6 +32,7 @@ def write_source(target: Path) -> None:
     for page in target.rglob("*.md"):
         folder = "docs" / page.relative_to(target).parent
         page.write_text(name_files_outside(page.read_text(), folder))
+    (target / "index.md").write_text(make_first_page((ROOT / "README.md").read_text()))
     generated = {
         "commands": commands.write_page(),
         "hints": _print_page("Hints of MPI-IO", "hints", "--markdown"),
@@ -57,6 +58,11 @@ def name_files_outside(text: str, folder: Path) -> str:
         return f"`{path}`" if found[1] == path else f"{found[1]} (`{path}`)"
 
     return _LINK.sub(replace, text)
+
+
+def make_first_page(readme: str) -> str:
+    """Return README.md as a page of docs/."""
+    return name_files_outside(readme, Path()).replace("](docs/", "](")
 
 
 def build() -> None:
