@@ -3,9 +3,11 @@ directory."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -78,6 +80,11 @@ def test_script_without_interpreter_line_runs_as_in_a_shell(tmp_path: Path) -> N
         (["no-such-program-here"], ["no-such-program-here", "PATH"]),
         (["./folder"], ["folder", "directory"]),
         (["./plain"], ["plain", "not executable"]),
+        (["plain"], ["plain: no such program in PATH", ": pario run -- ./plain"]),
+        (["a.py"], [": pario run -- python a.py"]),
+        (["./a.py"], ["./a.py is not executable", "(python ./a.py?)"]),
+        (["cd", "/tmp"], ["command of the shell: pario run -- bash -c 'cd ...'"]),
+        (["A_1=2", "true"], ["set variables before pario: A_1=2 pario run -- COMMAND"]),
         ([], ["expected", "COMMAND"]),
     ],
 )
@@ -86,6 +93,7 @@ def test_command_that_cannot_run_is_named(
 ) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "plain").write_text("")
+    (tmp_path / "a.py").write_text("")
     done = pario_run(*command, cwd=tmp_path)
     assert done.returncode == 2
     assert all(word in done.stderr for word in words)
@@ -207,6 +215,45 @@ def test_other_preloaded_libraries_stay() -> None:
     assert environment["LD_PRELOAD"].endswith("libpario.so:libother.so")
     assert (
         environment["PARIO_TRACE_EVENTS_LIMIT"] == "0" and environment["PARIO_TRACE_DIR"] == "/logs"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"#!/bin/sh\r\n", "there is no '/bin/sh\\r', which its first line names"),
+        (b"\x7fELF" + bytes(60), "built for another processor; rebuild it on this machine"),
+    ],
+    ids=["line-ends-of-windows", "processor"],
+)
+def test_a_program_that_the_system_does_not_start_is_explained(
+    content: bytes, reason: str, tmp_path: Path
+) -> None:
+    (tmp_path / "bad").write_bytes(content)
+    (tmp_path / "bad").chmod(0o755)
+    done = pario_run("./bad", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"{reason}\n")
+
+
+def test_a_missing_launcher_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(ParioError, match="mpiexec: no such program in PATH; load the module of"):
+        program.resolve("mpiexec")
+
+
+def test_a_program_of_another_system_is_named_with_its_interpreter(tmp_path: Path) -> None:
+    segment = struct.pack("<IIQQQQQQ", 3, 4, 120, 0, 0, 16, 16, 1)
+    head = (
+        b"\x7fELF\x02\x01\x01"
+        + bytes(9)
+        + struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0)
+    )
+    path = tmp_path / "other"
+    path.write_bytes(head + segment + b"/no/ld-musl.so.1\0")
+    reason = program.describe_failure(path, FileNotFoundError(errno.ENOENT, "no"))
+    assert reason.endswith(
+        "there is no '/no/ld-musl.so.1', which it, built on another system, names"
     )
 
 

@@ -3,7 +3,6 @@ signals, and decides its exit status."""
 
 from __future__ import annotations
 
-import errno
 import os
 import resource
 import signal
@@ -16,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 from pario.errors import ParioError
+from pario.see.launch import program
 
 #: A terminal sends these to the command, too, which decides on them; this process waits.
 _FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
@@ -160,7 +160,7 @@ def spawn(
     try:
         return start(str(executable), command)
     except OSError as error:
-        if error.errno != errno.ENOEXEC:
-            raise ParioError(f"cannot start {executable}: {error.strerror}") from error
+        if reason := program.describe_failure(executable, error):
+            raise ParioError(reason) from error
     # A script without #!, which shells run, too.
     return start("/bin/sh", ["sh", str(executable), *command[1:]])
