@@ -1,9 +1,10 @@
 """Builds the wheels for Linux, and checks them.
 
-A wheel is for a processor and a kind of CPython: one for 3.11, and one of the stable ABI for 3.12
-and later. All need glibc 2.28, and no C++ library of the host: Zig compiles them (cmake/zig.cmake).
-auditwheel, abi3audit and tools/check_wheel.py check them. A kind whose interpreter, with its
-headers, is missing is skipped by name.
+A wheel is for a processor and a kind of CPython: one for 3.11, one of the stable ABI for 3.12 and
+later, and one for 3.14 without a global lock, which has no stable ABI. All need glibc 2.28, and no
+C++ library of the host: Zig compiles them (cmake/zig.cmake). auditwheel, abi3audit and
+tools/check_wheel.py check them. A kind whose interpreter, with its headers, is missing is skipped
+by name.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ class Kind:
     title: str
     first: tuple[int, int]
     last: tuple[int, int]
+    suffix: str = ""
 
     def find_interpreter(self) -> Path | None:
         """An interpreter that can build the wheel."""
-        for version, path in sorted(find_interpreters().items()):
+        for version, path in sorted(find_interpreters(self.suffix).items()):
             if self.first <= version <= self.last and has_headers(path):
                 return path
         return None
@@ -49,6 +51,7 @@ class Kind:
 KINDS = (
     Kind("cp311", "CPython 3.11", (3, 11), (3, 11)),
     Kind("cp312", "CPython 3.12 and later", (3, 12), (3, 99)),
+    Kind("cp314t", "CPython 3.14t", (3, 14), (3, 14), "t"),
 )
 
 

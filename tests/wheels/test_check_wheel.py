@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tools import build_wheels
 from tools.check_wheel import GLIBC, find_defects, find_library_defects
+from tools.interpreters import find_interpreters, has_headers
 
 from tests.library import need_library
 from tests.support.commands import run_command
@@ -107,3 +108,24 @@ def test_a_wheel_replaces_the_earlier_ones_of_its_kind(tmp_path: Path) -> None:
 
 def test_the_promised_glibc_is_the_one_of_the_documentation() -> None:
     assert f"glibc {GLIBC}" in (ROOT / "docs/install.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "versions"), [("", {(3, 14)}), ("t", {(3, 13), (3, 14)})], ids=["", "t"]
+)
+def test_interpreters_with_and_without_a_global_lock_are_two_kinds(
+    suffix: str, versions: set[tuple[int, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = {"python3.13t": "3 13 t", "python3.14": "3 14  ", "python3.14t": "3 14 t"}
+    for name, answer in {**answers, "python3.15t": "3 15  "}.items():
+        lines = "\n".join([*answer.split(" ")[:3], str(tmp_path)])
+        (tmp_path / name).write_text(f"#!/bin/sh\necho '{lines}'\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    found = find_interpreters(suffix)
+    assert set(found) == versions
+    assert found[3, 14] == tmp_path / f"python3.14{suffix}"
+    assert not has_headers(found[3, 14])
+    (tmp_path / "Python.h").touch()
+    assert has_headers(found[3, 14])

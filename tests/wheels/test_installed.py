@@ -56,15 +56,25 @@ class Environment:
         ).stdout
 
 
-@pytest.fixture(scope="module", params=[(3, 11), (3, 12), (3, 13), (3, 14)], ids=lambda v: f"{v}")
+#: The interpreters, each with the tag of its wheel.
+_WHEELS = {
+    "3.11": "cp311-cp311",
+    "3.12": "cp312-abi3",
+    "3.13": "cp312-abi3",
+    "3.14": "cp312-abi3",
+    "3.14t": "cp314-cp314t",
+}
+
+
+@pytest.fixture(scope="module", params=_WHEELS)
 def environment(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Environment:
-    major, minor = request.param
-    interpreter = find_interpreters().get(request.param)
+    version, suffix = request.param.rstrip("t"), "t" * request.param.endswith("t")
+    interpreter = find_interpreters(suffix).get((3, int(version.partition(".")[2])))
     if interpreter is None:
-        pytest.skip(f"no CPython {major}.{minor} on the PATH or of pyenv")
-    wheel = need_wheel("cp311-cp311" if minor == 11 else "cp312-abi3")
+        pytest.skip(f"no CPython {request.param} on the PATH or of pyenv")
+    wheel = need_wheel(_WHEELS[request.param])
     return Environment(tmp_path_factory.mktemp("bare"), interpreter, wheel)
 
 
