@@ -91,8 +91,10 @@ def run_traced(folder: Path, setting: str, program: str, *arguments: object) -> 
     command = [sys.executable, "-m", "pario", "run", "--no-report", "-o", log, "--with", settings]
     done = subprocess.run(
         list(map(str, [*command, "--", sys.executable, "-c", program, *arguments])),
-        capture_output=True, text=True, check=True,
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
+    if done.returncode:
+        raise SystemExit(f"pario run ended with status {done.returncode}: {done.stderr.strip()}")
     found: list[float] = json.loads(done.stdout.splitlines()[-1])
     return found
 

@@ -100,6 +100,29 @@ def test_fix_finds_the_tree_and_proves_that_caching_it_helps(
     assert "The run with settings takes " in done.stderr
 
 
+@pytest.mark.system
+def test_a_cached_library_finds_others_beside_it(tmp_path: Path) -> None:
+    libraries = tmp_path / "tree" / "package.libs"
+    user = tmp_path / "tree" / "package" / "user.so"
+    libraries.mkdir(parents=True)
+    user.parent.mkdir()
+    source = tmp_path / "library.c"
+    source.write_text("int answer(void) { return 42; }\n")
+    shared = ["cc", "-shared", "-fPIC"]
+    run_command([*shared, source, "-o", libraries / "libused.so"], status=0)
+    source.write_text("int answer(void); int ask(void) { return answer(); }\n")
+    path = "-Wl,-rpath,$ORIGIN/../package.libs"
+    run_command([*shared, source, "-o", user, f"-L{libraries}", "-lused", path], status=0)
+    settings = tmp_path / "pario.toml"
+    settings.write_text(f'[run]\ncached_trees = "{tmp_path}/tree"\n')
+    done = run_command(
+        [*PARIO, "run", "-o", tmp_path / "log", "--with", settings, "--no-report", "--",
+         sys.executable, "-c", f"import ctypes; print(ctypes.CDLL('{user}').ask())"],
+        status=0,
+    )  # fmt: skip
+    assert done.stdout == "42\n"
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_changes_of_a_job_are_seen_at_once(start: Start, tmp_path: Path, seed: int) -> None:
     tree = tmp_path / "tree"
