@@ -3,11 +3,13 @@
     python bench/loader.py [--directory DIR] [--records N] [--size BYTES] [--batch N] [--seconds S]
         [--rivals [NAME ...]] [--quality]
 
-Each way loads for `--seconds`, in turn with the others, from one file of records of one size. The
-page cache is emptied of the file before (cold) or filled with it (warm). Beside them: `fio` with
-O_DIRECT at depth 8, as the limit, and with `--rivals` the installed loaders of `loader_rivals.py`,
-each from as many records in its own format. Processor time includes that of workers. `--quality`
-prints the randomness of orders instead (docs/training.md); nothing is timed or recorded.
+Each way loads for `--seconds` after its first batch, in turn with the others and in a process of
+its own, from one file of records of one size; a way that fails or does not end is named and left
+out. The page cache is emptied of the file before (cold) or filled with it (warm). Beside them:
+`fio` with O_DIRECT at depth 8, as the limit, and with `--rivals` the installed loaders of
+`loader_rivals.py`, each from as many records in its own format. Processor time includes that of
+workers. `--quality` prints the randomness of orders instead (docs/training.md); nothing is timed or
+recorded.
 """
 
 from __future__ import annotations
@@ -28,12 +30,14 @@ from pathlib import Path
 
 import numpy as np
 from loader_rivals import Rival, make_data_sets
-from measuring import make_parser, sum_processor_seconds
+from measuring import make_parser, measure_or_name, sum_processor_seconds
 from recording import Recorder
 
 from pario._native import RecordOrder
 from pario.records import Dataset, Loader
 
+#: Seconds in which a way must have loaded its first batch and ended.
+PATIENCE = 60.0
 HEADER = """\
 | state | order | | samples/s | of fio | first batch, ms | us CPU per sample |
 |---|---|---|---|---|---|---|"""
@@ -121,15 +125,18 @@ class Speed:
     processor: float = float("nan")  # seconds per sample
 
 
-def measure_speed(batches: Iterator[int], seconds: float) -> Speed:
+def measure_speed(start: Callable[[bool], Iterator[int]], shuffle: bool, seconds: float) -> Speed:
+    """Loads for so many seconds after the first batch."""
     before = sum_processor_seconds()
     begin = time.perf_counter()
-    samples, first = next(batches), time.perf_counter() - begin
-    while time.perf_counter() - begin < seconds:
+    batches = start(shuffle)
+    size = next(batches)
+    first, samples = time.perf_counter() - begin, 0
+    while time.perf_counter() - begin < first + seconds:
         samples += next(batches)
-    elapsed = time.perf_counter() - begin
+    elapsed = time.perf_counter() - begin - first
     batches.close()  # type: ignore[attr-defined]
-    return Speed(samples / elapsed, first, (sum_processor_seconds() - before) / samples)
+    return Speed(samples / elapsed, first, (sum_processor_seconds() - before) / (size + samples))
 
 
 def measure_limit(path: Path, arguments: argparse.Namespace, shuffle: bool) -> Speed:
@@ -166,15 +173,20 @@ def measure_ways(
     arguments: argparse.Namespace,
     recorder: Recorder,
 ) -> None:
-    """Measures all ways in turn, and prints their rows."""
+    """Measures all ways in turn, and prints their rows. A way without a result is removed."""
     state, order = "cold" if cold else "warm", "random" if shuffle else "in order"
     measured: dict[str, list[Speed]] = {way: [] for way in ("fio", *ways)}
     for number in range(1, arguments.rounds + 1):
-        measured["fio"].append(measure_limit(path, arguments, shuffle))
-        for way, (place, start) in ways.items():
+        speeds = {"fio": measure_limit(path, arguments, shuffle)}
+        for way, (place, start) in list(ways.items()):
             (drop_files if cold else read_files)(place)
-            measured[way].append(measure_speed(start(shuffle), arguments.seconds))
-        for way, speeds in measured.items():
+            load = partial(measure_speed, start, shuffle, arguments.seconds)
+            if speed := measure_or_name(way, load, arguments.seconds + PATIENCE):
+                speeds[way] = speed
+            else:
+                del ways[way]
+        for way, speed in speeds.items():
+            measured[way].append(speed)
             recorder.add(
                 state=state,
                 order=order,
@@ -183,16 +195,18 @@ def measure_ways(
                 batch=arguments.batch,
                 way=way,
                 round=number,
-                samples_per_second=speeds[-1].samples,
-                first_batch_seconds=speeds[-1].first,
-                processor_seconds_per_sample=speeds[-1].processor,
+                samples_per_second=speed.samples,
+                first_batch_seconds=speed.first,
+                processor_seconds_per_sample=speed.processor,
             )
     limits = [speed.samples for speed in measured.pop("fio")]
-    for way, speeds in measured.items():
-        samples = [speed.samples for speed in speeds]
-        share = statistics.median(one / limit for one, limit in zip(samples, limits, strict=True))
-        first = 1e3 * statistics.median(speed.first for speed in speeds)
-        processor = 1e6 * statistics.median(speed.processor for speed in speeds)
+    for way, found in measured.items():
+        if not found:
+            continue
+        samples = [speed.samples for speed in found]
+        share = statistics.median(one / limit for one, limit in zip(samples, limits, strict=False))
+        first = 1e3 * statistics.median(speed.first for speed in found)
+        processor = 1e6 * statistics.median(speed.processor for speed in found)
         cells = [state, order, way, f"{statistics.median(samples):,.0f}", f"{share:.2f}"]
         print(f"| {' | '.join(cells)} | {first:.1f} | {processor:.0f} |", flush=True)
 

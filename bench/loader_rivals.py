@@ -12,15 +12,18 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measuring import NoResultError, call_with_limit
 
 WORKERS = 2
 #: Records in a shard, for formats with shards, and in the shuffle buffer of WebDataset.
 SHARD, SHUFFLED = 1000, 1000
+IMPORT_SECONDS, MAKE_SECONDS = 60.0, 120.0
 
 
 @dataclass
@@ -212,14 +215,33 @@ def make_data_sets(names: list[str], directory: Path, arguments: Namespace) -> d
             continue
         place = directory / rival.name.replace(" ", "")
         place.mkdir()
-        rival.make(place, arguments)
+        try:
+            call_with_limit(partial(rival.make, place, arguments), MAKE_SECONDS)
+        except NoResultError as error:
+            print(f"skipped: {rival.name}: its data: {error}", file=sys.stderr, flush=True)
+            continue
         found[place] = rival
     return found
 
 
 def are_installed(name: str, packages: tuple[str, ...]) -> bool:
-    """Whether the packages of a loader are installed; reports the loader if one is not."""
+    """Imports the packages of a loader; reports it and returns False if one is missing or fails.
+
+    They are imported in another process first: an import that crashes or hangs ends with it.
+    """
     missing = [package for package in packages if find_spec(package) is None]
-    if missing:
-        print(f"skipped: {name}: not installed: {', '.join(missing)}", file=sys.stderr)
-    return not missing
+    reason = f"not installed: {', '.join(missing)}" if missing else ""
+    try:
+        if not missing:
+            call_with_limit(partial(import_packages, packages), IMPORT_SECONDS)
+            import_packages(packages)
+    except NoResultError as error:
+        reason = f"not imported: {error}"
+    if reason:
+        print(f"skipped: {name}: {reason}", file=sys.stderr, flush=True)
+    return not reason
+
+
+def import_packages(packages: tuple[str, ...]) -> None:
+    for package in packages:
+        import_streaming() if package == "streaming" else importlib.import_module(package)

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import resource
+import signal
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TypeVar
 
 from recording import add_recording_arguments
+
+Result = TypeVar("Result")
+
+
+class NoResultError(Exception):
+    """A way failed or did not end; the text is the reason."""
 
 
 def make_parser(description: str | None) -> argparse.ArgumentParser:
@@ -56,3 +68,50 @@ def find_median_ratio(numerators: Iterable[float], denominators: Iterable[float]
     """Returns the median of the ratios round by round."""
     pairs = zip(numerators, denominators, strict=True)
     return statistics.median(one / other for one, other in pairs)
+
+
+def call_with_limit(work: Callable[[], Result], seconds: float) -> Result:
+    """Returns the result of a call in a process of its own, which is ended with its children.
+
+    Raises NoResultError if it takes longer than ``seconds``, raises an exception or crashes.
+    """
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(target=_send_result, args=(work, sender))
+    process.start()
+    assert process.pid is not None
+    with suppress(OSError):  # the process does the same, whichever is first
+        os.setpgid(process.pid, process.pid)
+    sender.close()
+    try:
+        if not receiver.poll(seconds):
+            raise NoResultError(f"it did not end within {seconds:g} s")
+        result, error = receiver.recv()
+    except EOFError:
+        process.join()
+        raise NoResultError(f"its process ended with status {process.exitcode}") from None
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.join()
+    if error:
+        raise NoResultError(error)
+    found: Result = result
+    return found
+
+
+def measure_or_name(way: str, work: Callable[[], Result], seconds: float) -> Result | None:
+    """The same; prints the way and the reason if there is no result, and returns None."""
+    try:
+        return call_with_limit(work, seconds)
+    except NoResultError as error:
+        print(f"no result: {way}: {error}", file=sys.stderr, flush=True)
+        return None
+
+
+def _send_result(work: Callable[[], object], sender: Connection) -> None:
+    with suppress(OSError):
+        os.setpgid(0, 0)
+    try:
+        sender.send((work(), ""))
+    except Exception as error:
+        sender.send((None, f"{type(error).__name__}: {error}".splitlines()[0]))

@@ -5,9 +5,10 @@
 
 The servers are processes on this machine, behind proxies that delay each answer and count the
 requests: one of HTTP with ranges, and one of S3 (moto) for loaders that know no other. Each way
-loads records in random order for `--seconds`, in turn with the others, and begins cold. The ratio
-is to "one GET per sample", one request after the other. Ways whose packages are not installed are
-skipped.
+loads records in random order for `--seconds` after its first batch, in turn with the others and in
+a process of its own, and begins cold. The ratio is to "one GET per sample", one request after the
+other. Ways whose packages are not installed are skipped; a way that fails or does not end is named
+and left out.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from loader_rivals import (
     make_mosaicml,
     make_webdataset,
 )
-from measuring import make_parser
+from measuring import make_parser, measure_or_name
 from recording import Recorder
 from tests.python.support.stores import Proxy, put, run_http_server, run_s3_server
 
@@ -49,6 +50,8 @@ from pario.records import Dataset, Loader
 
 #: Requests at the same time of "obstore, threads".
 THREADS = 64
+#: Seconds in which a way must have loaded its first batch and ended.
+PATIENCE = 30.0
 HEADER = """\
 | way | samples/s | ratio | GETs per sample | first batch, ms |
 |---|---|---|---|---|"""
@@ -238,25 +241,30 @@ class Speed:
 
 
 def measure_speed(way: Way, stores: Stores) -> Speed:
+    """Loads for so many seconds after the first batch."""
     proxy = stores.s3 if way.server == "s3" else stores.http
     proxy.clear()
     begin = time.perf_counter()
     batches = way.load(stores)
-    samples, first = next(batches), time.perf_counter() - begin
-    while time.perf_counter() - begin < stores.arguments.seconds:
+    size, first, samples = next(batches), time.perf_counter() - begin, 0
+    while time.perf_counter() - begin < first + stores.arguments.seconds:
         samples += next(batches)
-    elapsed = time.perf_counter() - begin
+    elapsed = time.perf_counter() - begin - first
     gets = len([one for one in proxy.requests() if one.method == "GET"])
     batches.close()  # type: ignore[attr-defined]
-    return Speed(samples / elapsed, gets / samples, first)
+    return Speed(samples / elapsed, gets / (size + samples), first)
 
 
 def measure_ways(ways: list[Way], stores: Stores, recorder: Recorder) -> None:
-    """Measures all ways in turn, and prints their rows."""
+    """Measures all ways in turn, and prints their rows. A way without a result is left out."""
     measured: dict[str, list[Speed]] = {way.name: [] for way in ways}
     for number in range(1, stores.arguments.rounds + 1):
-        for way in ways:
-            speed = measure_speed(way, stores)
+        for way in list(ways):
+            load = partial(measure_speed, way, stores)
+            speed = measure_or_name(way.name, load, stores.arguments.seconds + PATIENCE)
+            if speed is None:
+                ways.remove(way)
+                continue
             measured[way.name].append(speed)
             recorder.add(
                 sample_bytes=stores.arguments.size,
@@ -272,6 +280,8 @@ def measure_ways(ways: list[Way], stores: Stores, recorder: Recorder) -> None:
     print(HEADER)
     single = [speed.samples for speed in measured.get(WAYS[0].name, [])]
     for name, speeds in measured.items():
+        if not speeds:
+            continue
         samples = [speed.samples for speed in speeds]
         ratios = [one / other for one, other in zip(samples, single, strict=False)]
         ratio = f"{statistics.median(ratios):.1f}" if ratios else "-"
