@@ -52,7 +52,8 @@ def record_repetitions(program: str, repetitions: list[dict[str, Any]], recorder
         scale, rate = NANOSECONDS[one["time_unit"]], one.get("bytes_per_second")
         recorder.add(
             program=program,
-            way=one["run_name"],
+            benchmark=one["run_name"],
+            way="pario",
             round=one["repetition_index"] + 1,
             nanoseconds=one["real_time"] * scale,
             processor_nanoseconds=one["cpu_time"] * scale,

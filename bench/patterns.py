@@ -62,19 +62,22 @@ def run_patterns(point: Path, arguments: argparse.Namespace) -> list[Row]:
 
 
 def record_rows(recorder: Recorder, place: str, rows: list[Row], mpiio: bool) -> None:
-    """Records the seconds of each repetition."""
-    for row in rows:
-        for direction in ("write", "read"):
-            measure = getattr(row, direction)
+    """Records the seconds of each repetition, and of as many bytes at the rate of the best one."""
+    for direction in ("write", "read"):
+        measures = {row.pattern: getattr(row, direction) for row in rows}
+        best = max(measure.rate for measure in measures.values())
+        for pattern, measure in measures.items():
             for number, seconds in enumerate(measure.seconds, 1):
                 recorder.add(
                     place=place,
                     mpiio=mpiio,
                     operation=direction,
                     bytes=measure.bytes,
-                    way=row.pattern,
+                    pattern=pattern,
+                    way="pario bench",
                     round=number,
                     seconds=seconds,
+                    limit_seconds=measure.bytes / best,
                     calls=measure.calls,
                     system_calls=measure.system_calls,
                 )

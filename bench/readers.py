@@ -1,4 +1,5 @@
-"""Measures speed and memory of the readers: events of own logs, DXT segments of Darshan logs.
+"""Measures speed and memory of the readers: events of own logs, DXT segments of Darshan logs, these
+beside pydarshan.
 
     PYTHONPATH=python python bench/readers.py [--events 10000000] [--segments 2000000]
         [--processes 16] [--repeat 3]
@@ -14,6 +15,8 @@ import json
 import subprocess
 import sys
 import tempfile
+from argparse import Namespace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -25,27 +28,41 @@ from recording import Recorder
 from tests.python import darshanlog, plog
 
 _CHUNK = 65_536
+#: Reads the log in argv[1]; `count` returns the number of its events.
+_PARIO = """
+from pario.see.tables import read
+def count(path):
+    return len(read([Path(path)]).events)
+"""
+_PYDARSHAN = """
+import darshan
+def count(path):
+    report = darshan.DarshanReport(path, read_all=False)
+    report.mod_read_all_dxt_records("DXT_POSIX", dtype="pandas")
+    kinds = ("write_segments", "read_segments")
+    return sum(len(one[kind]) for one in report.records["DXT_POSIX"] for kind in kinds)
+"""
 _READ = """
 import json, resource, sys, time
 start = time.perf_counter()
 from pathlib import Path
-from pario.see.tables import read
+{reader}
 imported = time.perf_counter()
 base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 before = time.process_time()
-job = read([Path(sys.argv[1])])
+events = count(sys.argv[1])
 seconds = time.perf_counter() - imported
 usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
 own, child = (usage.ru_maxrss * 1024 for usage in usages)
-print(json.dumps({
-    "events": len(job.events),
+print(json.dumps({{
+    "events": events,
     "seconds": seconds,
     "processor_seconds": sum(usage.ru_utime + usage.ru_stime for usage in usages) - before,
     "import_seconds": imported - start,
     "imported_bytes": base * 1024,
     "peak_bytes": own,
     "child_peak_bytes": child,
-}))
+}}))
 """
 
 
@@ -63,27 +80,35 @@ def main() -> None:
     ):
         directory, processes = Path(folder), arguments.processes
         own = write_own_log(directory, arguments.events, processes)
-        measure_reader("own log", own, processes, arguments.repeat, recorder)
+        measure_readers("own log", own, {"pario": _PARIO}, arguments, recorder)
         darshan = write_darshan_log(directory, arguments.segments, processes)
-        measure_reader("Darshan DXT", darshan, processes, arguments.repeat, recorder)
+        both = {"pario": _PARIO, "pydarshan": _PYDARSHAN}
+        measure_readers("Darshan DXT", darshan, both, arguments, recorder)
 
 
-def measure_reader(way: str, path: Path, processes: int, times: int, recorder: Recorder) -> None:
-    """Reads a log several times, each time in a fresh process, and prints the figures."""
-    for number in range(1, times + 1):
-        output = subprocess.check_output([sys.executable, "-c", _READ, path], text=True)
+def measure_readers(
+    log: str, path: Path, readers: dict[str, str], arguments: Namespace, recorder: Recorder
+) -> None:
+    """Reads a log in turn by several readers, in fresh processes, and prints the figures."""
+    counts = set()
+    for number, way in product(range(1, arguments.repeat + 1), readers):
+        program = _READ.format(reader=readers[way])
+        output = subprocess.check_output([sys.executable, "-c", program, path], text=True)
         found = json.loads(output)
         events = found.pop("events")
-        recorder.add(way=way, processes=processes, events=events, round=number, **found)
+        counts.add(events)
+        case = {"log": log, "processes": arguments.processes, "events": events, "way": way}
+        recorder.add(**case, round=number, **found)
         each = (found["peak_bytes"] - found["imported_bytes"]) / max(events, 1)
         print(
-            f"{way}, {events:,} events: {found['seconds']:.2f} s, "
+            f"{log}, {way}, {events:,} events: {found['seconds']:.2f} s, "
             f"processor {found['processor_seconds']:.2f} s "
             f"(imports {found['import_seconds']:.2f} s), "
             f"peak {found['peak_bytes'] / 2**20:.0f} MiB ({each:.0f} B per event), "
             f"reading process {found['child_peak_bytes'] / 2**20:.0f} MiB",
             flush=True,
         )
+    assert len(counts) == 1, f"the readers found different numbers of events: {counts}"
 
 
 def write_own_log(directory: Path, events: int, processes: int) -> Path:

@@ -37,19 +37,24 @@ _PROSE = 100
 
 @dataclass(frozen=True)
 class Area:
-    """A part of the page: a file of results, and the meaning of its columns. Values are costs."""
+    """A part of the page: a file of results, and the meaning of its columns."""
 
     name: str  # of the CSV file
     key: str  # of the section and its plot
     title: str
     case: tuple[str, ...]  # columns that name a case
-    value: str  # column
+    value: str  # column: a cost, or a rate if it is "..._per_second"
     ours: str  # way
     peers: tuple[str, ...] = ()  # ways
     limit: str = ""  # way, or column
     caveat: str = ""
     only: dict[str, str] = field(default_factory=dict)  # cells of rows that count
     labels: dict[str, str] = field(default_factory=dict)  # ways as readers know them
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether larger values are better."""
+        return self.value.endswith("_per_second")
 
 
 AREAS = (
@@ -98,7 +103,9 @@ AREAS = (
     Area("hosts", "hosts", "MPI-IO between hosts", ("hosts", "ranks", "pattern", "operation"),
          "seconds", "pario, MPICH 5",
          ("ROMIO, MPICH 5, hints", "ROMIO, MPICH 5", "OMPIO, parameters", "OMPIO"),
-         caveat="Network name spaces whose links are slow.",
+         limit="limit_seconds",
+         caveat="Network name spaces whose links are slow. The limit is the time in which the links"
+         " carry the bytes that must go to another host.",
          labels={"ROMIO, MPICH 5, hints": "ROMIO", "OMPIO, parameters": "OMPIO"}),
     Area("several_arrays", "arrays", "Several arrays", ("edge", "ranks"), "seconds", "merged",
          ("separate",), caveat="Four collective writes, merged into one or not."),
@@ -131,6 +138,37 @@ AREAS = (
          "map_ahead", ("as it is",), "dd",
          "Files of 64 MiB in no cache, from targets of 50 MiB/s and 0.5 ms a request (lab) or a"
          " CephFS. The limit is dd with one reader, which reading ahead may exceed."),
+    Area("small_opens", "imports", "Imports", ("part", "size"), "most_further_requests", "cached",
+         ("plain",), caveat="Metadata requests of a further process that imports numpy from a lab,"
+         " with and without `cached_trees`.", labels={"plain": "as it is"}),
+    Area("readers", "readers", "Readers of logs", ("log", "events"), "seconds", "pario",
+         ("pydarshan",), caveat="Synthetic logs, each read in a process of its own; imports do not"
+         " count. pydarshan makes tables of pandas."),
+    Area("object_stores", "stores", "Records in an object store", ("sample_bytes", "samples"),
+         "samples_per_second", "pario, shuffle",
+         ("obstore, threads", "one GET per sample", "webdataset", "mosaicml-streaming",
+          "s3torchconnector"),
+         caveat="Random order, from servers on the same machine that answer 20 ms late; two cores"
+         " serve and load."),
+    Area("loader", "loader", "Loaders of records", ("state", "order", "sample_bytes"),
+         "samples_per_second", "pario, direct",
+         ("DataLoader, pread", "webdataset", "array_record, DataLoader", "grain, array_record",
+          "mosaicml-streaming"), "fio",
+         "Two workers for each of the others. The limit is fio past the page cache at depth 8,"
+         " which a warm page cache exceeds; webdataset shuffles in a buffer."),
+    Area("stripes", "stripes", "Stripe counts", ("place", "access"), "seconds", "advised",
+         ("1 stripe",), "best of the sweep",
+         "`pario stripe advise` on a lab with slow targets. The limit is the best count of a"
+         " sweep."),
+    Area("replay", "replay", "Replays", ("program", "scale"), "seconds", "replay", limit="run",
+         caveat="Seconds of I/O of a replay; the limit is the program itself: a share near one is a"
+         " faithful replay."),
+    Area("patterns", "patterns", "Patterns", ("place", "operation", "pattern"), "seconds",
+         "pario bench", limit="limit_seconds",
+         caveat="Patterns of `pario bench patterns`. The limit is the best pattern of the place and"
+         " the operation."),
+    Area("micro", "micro", "Single functions", ("program", "benchmark"), "nanoseconds", "pario",
+         caveat="Benchmarks of functions of the tracer; there is nothing to compare them with."),
 )  # fmt: skip
 
 
@@ -146,15 +184,22 @@ class Row:
     rounds: int
     spread: float  # the largest value of a round in smallest ones
 
+    rate: bool = False  # values, of which larger ones are better
+
     @property
     def ratio(self) -> float | None:
         """The cost of the best peer in costs of pario: above one, pario is better."""
-        return self.peer / self.ours if self.peer and self.ours else None
+        return self._compare(self.peer)
 
     @property
     def share(self) -> float | None:
         """The share of the limit that pario reaches."""
-        return self.limit / self.ours if self.limit and self.ours else None
+        return self._compare(self.limit)
+
+    def _compare(self, other: float | None) -> float | None:
+        if not other or not self.ours:
+            return None
+        return self.ours / other if self.rate else other / self.ours
 
 
 def read_area(area: Area, results: Path) -> tuple[list[Row], Path | None, Rows]:
@@ -183,7 +228,7 @@ def _read_case(area: Area, rows: Rows, case: tuple[str, ...]) -> Row | None:
         return None
     peers = {way: _median(_values(own, way, area.value)) for way in area.peers}
     known = {way: value for way, value in peers.items() if value is not None}
-    best = min(known, key=lambda way: known[way], default="")
+    best = (max if area.is_rate else min)(known, key=lambda way: known[way], default="")
     limit = (
         _median(_values(own, area.ours, area.limit))
         if area.limit in rows[0]
@@ -196,7 +241,8 @@ def _read_case(area: Area, rows: Rows, case: tuple[str, ...]) -> Row | None:
         peer_name=area.labels.get(best, best),
         limit=limit,
         rounds=len(ours),
-        spread=max(ours) / min(ours),
+        spread=max(ours) / (min(ours) or 1.0),
+        rate=area.is_rate,
     )
 
 
@@ -225,6 +271,10 @@ def _text(area: Area, value: float | None) -> str:
         return _DASH
     if area.value.startswith("nano"):
         return f"{value:.0f} ns"
+    if area.is_rate:
+        return f"{value:,.0f}/s"
+    if area.value.endswith("_requests"):
+        return f"{value:,.0f} requests"
     return f"{1000 * value:.3g} ms" if value < 1 else f"{value:.2f} s"
 
 
@@ -263,7 +313,8 @@ def render(results: Path) -> tuple[str, dict[str, str]]:
     lines += ["", *_diagnosis(results), ""]
     for area, rows, _, cells in recorded:
         lines += _section(area, rows, cells)
-        plots[f"{IMAGES}/{area.key}.svg"] = _plot(area, rows)
+        if _extremes(rows):
+            plots[f"{IMAGES}/{area.key}.svg"] = _plot(area, rows)
     lines += _missing(results)
     lines += _reproduction(recorded)
     return "\n".join(lines).rstrip() + "\n", plots
@@ -282,7 +333,7 @@ _CAVEATS = (
 
 
 def _caveats() -> list[str]:
-    lines = ["`make benchmarks` renders this page from `bench/results`: do not edit it.", ""]
+    lines = ["`python bench/render.py` renders this page from `bench/results`: do not edit it.", ""]
     for text in _CAVEATS:
         lines += textwrap.wrap(text, _PROSE, initial_indent="- ", subsequent_indent="  ")
     return [*lines, ""]
@@ -328,6 +379,8 @@ def _section(area: Area, rows: Sequence[Row], cells: Rows) -> list[str]:
         f" {row.spread:.2f} |"
         for row in rows
     ]
+    if not _extremes(rows):
+        return [*lines, ""]
     what = "ratio to the best peer" if any(row.ratio for row in rows) else "share of the limit"
     picture = f"![{area.title}: {what}]({IMAGES}/{area.key}.svg)"
     return [*lines, "", picture, ""]
@@ -348,7 +401,7 @@ def _missing(results: Path) -> list[str]:
 
 
 def _reproduction(recorded: Sequence[tuple[Area, Sequence[Row], Path, Rows]]) -> list[str]:
-    lines = ["## Reproduction", "", "On an idle machine, then `make benchmarks`:", ""]
+    lines = ["## Reproduction", "", "On an idle machine; `make benchmarks` runs them all:", ""]
     seen: set[str] = set()
     for area, _, file, cells in recorded:
         if area.name in seen:

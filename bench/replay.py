@@ -85,6 +85,8 @@ def main() -> None:
     arguments = parser.parse_args()
     table = {program.name: program for program in corpus.counted_programs() if not program.healthy}
     words = [word.partition("=") for word in arguments.programs or table]
+    if unknown := {name for name, _, _ in words} - table.keys():
+        parser.error(f"no such program: {', '.join(sorted(unknown))}; one of {', '.join(table)}")
     launcher = corpus.mpiexec()
     used = launcher and any(table[name].ranks for name, _, _ in words)
     with (

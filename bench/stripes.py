@@ -119,25 +119,47 @@ def sweep_counts(
     points: dict[int, list[Point]] = {
         count: [] for count in sorted({*arguments.counts, choice.count})
     }
-    for number in range(1, arguments.rounds + 1):
-        for count, found in points.items():
-            found.append(runner.run(way, count, choice.unit))
+    try:
+        for _ in range(arguments.rounds):
+            for count, found in points.items():
+                found.append(runner.run(way, count, choice.unit))
+    finally:
+        record_points(recorder, way, points, choice, arguments)
+    return [find_middle(found) for found in points.values()]
+
+
+def record_points(
+    recorder: Recorder,
+    way: str,
+    points: dict[int, list[Point]],
+    choice: Choice,
+    arguments: argparse.Namespace,
+) -> None:
+    """Records the sweep, and again, by their own names, the advised count, 1 and the best."""
+    measured = {count: found for count, found in points.items() if found}
+    if choice.count not in measured:
+        return
+    best = min(measured, key=lambda count: find_middle(measured[count]).seconds)
+    ways = {"advised": choice.count, "1 stripe": 1, "best of the sweep": best}
+    rows = [("sweep", count) for count in measured]
+    rows += [(name, count) for name, count in ways.items() if count in measured]
+    for name, count in rows:
+        for number, point in enumerate(measured[count], 1):
             recorder.add(
                 place=f"ceph, {arguments.ceph} MB/s" if arguments.ceph else "lab",
                 targets=arguments.targets,
                 hosts=arguments.hosts,
                 ranks=arguments.hosts * arguments.each,
                 mebibytes=arguments.mebibytes,
-                way=way,
+                access=way,
+                way=name,
                 stripes=count,
                 stripe_bytes=choice.unit,
                 round=number,
-                seconds=found[-1].seconds,
-                requests=found[-1].requests,
-                lock_hand_overs=found[-1].hand_overs,
-                advised=count == choice.count,
+                seconds=point.seconds,
+                requests=point.requests,
+                lock_hand_overs=point.hand_overs,
             )
-    return [find_middle(found) for found in points.values()]
 
 
 def find_middle(points: list[Point]) -> Point:

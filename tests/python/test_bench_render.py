@@ -22,9 +22,9 @@ def results(tmp_path: Path) -> Path:
 
 def test_every_number_of_the_page_comes_from_a_csv() -> None:
     page, plots = render.render(render.RESULTS)
-    assert render.PAGE.read_text() == page, "run make benchmarks"
+    assert render.PAGE.read_text() == page, "run python bench/render.py"
     for path, picture in plots.items():
-        assert (render.PAGE.parent / path).read_text() == picture, "run make benchmarks"
+        assert (render.PAGE.parent / path).read_text() == picture, "run python bench/render.py"
 
 
 def test_without_results_the_page_has_no_figure(tmp_path: Path) -> None:
