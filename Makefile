@@ -1,7 +1,8 @@
 # make demo      set up, run the demonstration; ends with the path of its report
 # make test      set up, run the quick tests (90 seconds once built)
 # make check     check modules, imports, language, sizes, format, lint, types
-# make benchmarks   render docs/benchmarks.md from bench/results
+# make benchmarks   run the benchmarks in turn, record them, render docs/benchmarks.md.
+#                ONLY="move readers" selects, UNTIL=23:50 or MINUTES=50 ends, DIRECTORY is measured
 # make docs      build the documentation site, build/site/index.html; part of make check
 # make test-system   one representative of every real system; part of .ci/run
 # make asan tsan     unit tests under the sanitizers
@@ -98,8 +99,12 @@ check: $(VENV)/setup-test.stamp build
 changelog: $(VENV)/setup-test.stamp
 	$(VENV)/bin/towncrier build --yes --version "$(RELEASE)"
 
+# Without libbenchmark-dev the micro-benchmarks are skipped.
 benchmarks: build
-	$(PYTHON) bench/render.py
+	-@$(TIMED) "build micro-benchmarks" sh -c 'cmake --preset release && \
+	  cmake --build --preset release -j $(JOBS) --target trace_bench pattern_bench'
+	$(PYTHON) bench/run_all.py $(if $(ONLY),--only "$(ONLY)") $(if $(UNTIL),--until $(UNTIL)) \
+	  $(if $(MINUTES),--minutes $(MINUTES)) $(if $(DIRECTORY),--directory "$(DIRECTORY)")
 
 docs: $(VENV)/setup-test.stamp build
 	@$(TIMED) "documentation" $(PYTHON) -m tools.site.build

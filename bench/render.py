@@ -142,8 +142,9 @@ AREAS = (
          ("plain",), caveat="Metadata requests of a further process that imports numpy from a lab,"
          " with and without `cached_trees`.", labels={"plain": "as it is"}),
     Area("readers", "readers", "Readers of logs", ("log", "events"), "seconds", "pario",
-         ("pydarshan",), caveat="Synthetic logs, each read in a process of its own; imports do not"
-         " count. pydarshan makes tables of pandas."),
+         ("pydarshan",), caveat="Synthetic logs, each read in a new process; imports before the"
+         " reading do not count, and the second process in which pario reads Darshan logs does."
+         " pydarshan makes tables of pandas."),
     Area("object_stores", "stores", "Records in an object store", ("sample_bytes", "samples"),
          "samples_per_second", "pario, shuffle",
          ("obstore, threads", "one GET per sample", "webdataset", "mosaicml-streaming",
