@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 import pytest
 
-from pario.checkpoint import CheckpointError, Writer, block, load
+from pario.checkpoint import CheckpointError, Writer, block, load, store
 from pario.checkpoint.store import Store
 from tests.python.support.threads import run as run_threads
 from tests.support.commands import run_command
@@ -53,6 +53,30 @@ def test_copied_checkpoints_keep_their_order(tmp_path, steps):
         copy = shutil.copyfile(path, tmp_path / "copied" / path.name)
         os.utime(copy, ns=(10**18 + number, 10**18 + number))
     assert load(None, tmp_path / "copied").step == steps[-1]
+
+
+@pytest.mark.parametrize("files", [1, "rank"])
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_save_waits_for_the_disk_only_if_it_is_durable(tmp_path, monkeypatch, files, durable):
+    flushed = []
+    with Writer(None, tmp_path, files=files, durable=durable, keep=1) as writer:
+        monkeypatch.setattr(
+            os, "fsync", lambda file: flushed.append(Path(f"/proc/self/fd/{file}").readlink())
+        )
+        for step in (1, 1, 2):
+            writer.save(step, {"T": GRID})
+    names = {path.name for path in flushed}
+    assert names >= {tmp_path.name, ".MANIFEST.part"} if durable else not names
+
+
+def test_a_replaced_file_is_deleted_after_the_save(tmp_path, monkeypatch):
+    deleted = []
+    monkeypatch.setattr(store, "_delete_all", deleted.append)
+    paths = save_steps(tmp_path, 1, 1)
+    assert deleted == [[tmp_path / "step-00000001.h5.gone"]]
+    assert paths[0].stat().st_nlink == 1 and load(None, tmp_path).step == 1
+    with Writer(None, tmp_path):  # as after a killed program
+        assert not list(tmp_path.glob("*.gone"))
 
 
 FULL_DISK = """

@@ -92,7 +92,8 @@ class Stage:
         there = Path(os.path.realpath(target.directory))  # the same for every name of it
         key = hashlib.blake2b(os.fsencode(there), digest_size=6).hexdigest()
         own = Path(directory) / f"{there.name}-{key}"
-        self.store, self.place = Store(own, in_parts=target.in_parts, has_manifest=False), place
+        self.store = Store(own, in_parts=target.in_parts, has_manifest=False, durable=False)
+        self.place = place
 
     def claim(self) -> list[Staged]:
         """Locks the stage. Returns the steps that another Writer has left."""

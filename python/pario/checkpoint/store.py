@@ -213,7 +213,8 @@ def document(path: Path) -> Path:
 class Store:
     """The checkpoints of a directory. ``in_parts``: the form of new checkpoints.
 
-    ``has_manifest``: False for a stage, whose files may be incomplete on this node.
+    ``has_manifest``: False for a stage, whose files may be incomplete on this node. ``durable``:
+    names and manifests are flushed to the disk; without it, only the directory is.
     """
 
     def __init__(
@@ -222,9 +223,10 @@ class Store:
         *,
         in_parts: bool = False,
         has_manifest: bool = True,
+        durable: bool = True,
     ) -> None:
         self.directory = local_path(directory, CheckpointError)
-        self.in_parts, self.has_manifest = in_parts, has_manifest
+        self.in_parts, self.has_manifest, self.durable = in_parts, has_manifest, durable
         self._last = 0
         self._identities: dict[tuple[str, int, int], Identity | None] = {}
         #: Files with damaged records, and the damage.
@@ -236,7 +238,12 @@ class Store:
         """The same directory, for new checkpoints of this form."""
         if in_parts == self.in_parts:
             return self
-        return Store(self.directory, in_parts=in_parts, has_manifest=self.has_manifest)
+        return Store(
+            self.directory,
+            in_parts=in_parts,
+            has_manifest=self.has_manifest,
+            durable=self.durable,
+        )
 
     def claim(self, *, torn: bool = True) -> None:
         """Makes the directory, locks it for this process, and removes leftovers of killed ones.
@@ -342,21 +349,23 @@ class Store:
     def write_manifest(self) -> None:
         """Lists the existing checkpoints, after a removal."""
         self._prepare_manifest(self.complete()).replace(self.directory / MANIFEST)
-        sync(self.directory)
+        self._sync(self.directory)
 
     @property
     def _manifest_aside(self) -> Path:
         return self.directory / f".{MANIFEST}.part"
 
     def _prepare_manifest(self, found: Sequence[Found]) -> Path:
-        """Writes and flushes a manifest of these checkpoints beside the existing one."""
+        """Writes a manifest of these checkpoints beside the existing one, and flushes it if the
+        store is durable."""
         last = max([self.last_published, *(one.generation for one in found)])
         listed = tuple(Listed(one.generation, one.path.name, one.save) for one in found)
         try:
             with self._manifest_aside.open("wb") as file:
                 file.write(encode_manifest(Manifest(last, listed)))
                 file.flush()
-                os.fsync(file.fileno())
+                if self.durable:
+                    os.fsync(file.fileno())
         except OSError as error:
             with suppress(OSError):
                 self._manifest_aside.unlink(missing_ok=True)
@@ -451,7 +460,7 @@ class Store:
         """
         path, part = self.path(step), self.part(step)
         if self.in_parts:
-            sync(part)
+            self._sync(part)
         found = self.complete()
         new = self._new_entry(step)
         ordered = sorted(
@@ -468,13 +477,31 @@ class Store:
             remove(old)
             path.replace(old)
             gone = [*(one for one in gone if one != old), old]
+        else:
+            gone += self._link_replaced(path)
         part.replace(path)
         if aside is not None:
             aside.replace(self.directory / MANIFEST)
-        sync(self.directory)
+        self._sync(self.directory)
         self._remove(gone)
         self._link(path if newest is new else newest.path)
         return path
+
+    def _link_replaced(self, path: Path) -> list[Path]:
+        """Gives a file that a rename replaces a second name, by which :meth:`_remove` deletes it:
+        the rename would take as long as the deletion (130 ms for 256 MB on ext4)."""
+        gone = path.with_name(path.name + _GONE)
+        self.await_removal()
+        with suppress(OSError):  # there is no such file, or no links
+            remove(gone)
+            gone.hardlink_to(path)
+            return [gone]
+        return []
+
+    def _sync(self, path: Path) -> None:
+        """Flushes the names in a directory if the store is durable."""
+        if self.durable:
+            sync(path)
 
     def _new_entry(self, step: int) -> Found:
         """The checkpoint to be published, at its present path."""
@@ -502,8 +529,10 @@ class Store:
         if not paths:
             return
         self.await_removal()
-        gone = [path.with_name(path.name + _GONE) for path in paths]
+        gone = [path.with_name(path.name.removesuffix(_GONE) + _GONE) for path in paths]
         for path, renamed in zip(paths, gone, strict=True):
+            if path == renamed:
+                continue
             remove(renamed)
             with suppress(FileNotFoundError):
                 path.replace(renamed)

@@ -150,7 +150,8 @@ class Writer:
         self._snapshots = [Snapshot(shared=self._ranks.size > 1) for _ in range(in_flight)]
         self._pending = deque[Pending]()
         self._closed = False
-        self._store, self._durable = Store(path, in_parts=files != 1), durable
+        self._store = Store(path, in_parts=files != 1, durable=durable)
+        self._durable = durable
         self._retention = Retention(rules_of(keep))
         self._converter = Converter(self._ranks.rank, self._ranks.size)
         self._plan: SavePlan | None = None
