@@ -1,9 +1,10 @@
 /* Parallel HDF5 for checkpoint_rivals.py: saves and loads an array that is divided among ranks, and
  * compares the loaded bytes.
  *
- *   checkpoint_rivals FILE TURNS SYNC Z Y X BLOCKS_Z BLOCKS_Y BLOCKS_X
+ *   checkpoint_rivals PATH TURNS SYNC Z Y X BLOCKS_Z BLOCKS_Y BLOCKS_X
  *
- * Rank 0 prints the seconds of the slowest rank, saving and loading, of each turn. */
+ * Each turn has a new file, whose name is PATH and the number of the turn. Rank 0 prints the
+ * seconds of the slowest rank, saving and loading, of each turn. */
 #include <hdf5.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -93,12 +94,14 @@ int main(int argc, char** argv) {
   double *data = malloc(p.elements * sizeof *data), *back = calloc(p.elements, sizeof *back);
   for (size_t i = 0; i < p.elements; i++) data[i] = (double)rank + (double)i * 0.5;
   for (int turn = 0; turn < atoi(argv[2]); turn++) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s-%d.h5", argv[1], turn);
     memset(back, 0, p.elements * sizeof *back);
     MPI_Barrier(MPI_COMM_WORLD);
     const double begin = MPI_Wtime();
-    save(argv[1], &p, data, atoi(argv[3]));
+    save(path, &p, data, atoi(argv[3]));
     const double saved = slowest(begin), middle = MPI_Wtime();
-    load(argv[1], &p, back);
+    load(path, &p, back);
     const double loaded = slowest(middle);
     if (memcmp(data, back, p.elements * sizeof *back)) MPI_Abort(MPI_COMM_WORLD, 3);
     if (rank == 0) printf("%.6f %.6f\n", saved, loaded);

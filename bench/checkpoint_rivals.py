@@ -5,8 +5,11 @@
 
 All ways save and load the same bytes, which are compared. Prints a table in Markdown for slabs and
 one for blocks: medians of seconds of the slowest rank. Each way runs in processes of its own, in
-turn with the others; the first of its two turns does not count. NAMEs select ways; a way whose
-package or compiler is not installed is skipped, with a message. `--sync` waits for the disk.
+turn with the others; the first of its two turns does not count. Each turn saves to new files, as a
+program does at each step: where files are replaced, file systems delete the old ones and write the
+new ones out within the time of the save. NAMEs select ways; a way whose package or compiler is not
+installed is skipped, with a message. No way waits for the disk; with `--sync` all do, and pario
+also flushes the names.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,27 +71,35 @@ class Array:
             os.close(descriptor)
 
 
-#: Saving, and loading.
-Pair = tuple[Callable[[], object], Callable[[], np.ndarray]]
+#: Saving, and loading; each of a turn, whose files are new.
+Pair = tuple[Callable[[int], object], Callable[[int], np.ndarray]]
 
 
 def files(array: Array) -> Pair:
-    path = array.place / str(array.comm.rank)
+    def path(turn: int) -> Path:
+        return array.place / f"{array.comm.rank}-{turn}"
 
-    def save() -> None:
-        array.data.tofile(path)
-        array.flush(path)
+    def save(turn: int) -> None:
+        array.data.tofile(path(turn))
+        array.flush(path(turn))
 
-    return save, lambda: np.fromfile(path).reshape(array.data.shape)
+    return save, lambda turn: np.fromfile(path(turn)).reshape(array.data.shape)
 
 
 def pario(array: Array, **options: Any) -> Pair:
     from pario import checkpoint
 
-    writer = checkpoint.Writer(array.comm, array.place, keep=1, durable=array.sync, **options)
+    writer = checkpoint.Writer(array.comm, array.place, durable=array.sync, **options)
+
+    def load(turn: int) -> np.ndarray:
+        state = checkpoint.load(array.comm, array.place, step=turn)
+        return state.read("T", array.begin, array.data.shape)
+
     return (
-        lambda: writer.save(1, {"T": checkpoint.block(array.data, array.shape, array.begin)}),
-        lambda: checkpoint.load(array.comm, array.place).read("T", array.begin, array.data.shape),
+        lambda turn: writer.save(
+            turn, {"T": checkpoint.block(array.data, array.shape, array.begin)}
+        ),
+        load,
     )
 
 
@@ -98,9 +110,8 @@ def pario_node(array: Array) -> Pair:
 def zarr(array: Array) -> Pair:
     import zarr
 
-    path = array.place / "T.zarr"
-
-    def save() -> None:
+    def save(turn: int) -> None:
+        path = array.place / f"{turn}.zarr"
         if array.comm.rank == 0:
             zarr.create_array(
                 path,
@@ -122,21 +133,22 @@ def zarr(array: Array) -> Pair:
             )
         )
 
-    return save, lambda: zarr.open_array(path)[array.index]
+    return save, lambda turn: zarr.open_array(array.place / f"{turn}.zarr")[array.index]
 
 
 def adios2(array: Array) -> Pair:
     import adios2
 
-    path = array.place / f"{array.comm.rank}.bp"  # the package of PyPI has no MPI
+    def path(turn: int) -> Path:
+        return array.place / f"{array.comm.rank}-{turn}.bp"  # the package of PyPI has no MPI
 
-    def save() -> None:
-        with adios2.Stream(str(path), "w") as stream:
+    def save(turn: int) -> None:
+        with adios2.Stream(str(path(turn)), "w") as stream:
             stream.write("T", array.data, list(array.data.shape), [0, 0, 0], list(array.data.shape))
-        array.flush(*path.iterdir())
+        array.flush(*path(turn).iterdir())
 
-    def load() -> np.ndarray:
-        with adios2.FileReader(str(path)) as file:
+    def load(turn: int) -> np.ndarray:
+        with adios2.FileReader(str(path(turn))) as file:
             return file.read("T")
 
     return save, load
@@ -145,15 +157,16 @@ def adios2(array: Array) -> Pair:
 def serial_hdf5(array: Array) -> Pair:
     import h5py
 
-    path = array.place / f"{array.comm.rank}.h5"
+    def path(turn: int) -> Path:
+        return array.place / f"{array.comm.rank}-{turn}.h5"
 
-    def save() -> None:
-        with h5py.File(path, "w") as file:
+    def save(turn: int) -> None:
+        with h5py.File(path(turn), "w") as file:
             file["T"] = array.data
-        array.flush(path)
+        array.flush(path(turn))
 
-    def load() -> np.ndarray:
-        with h5py.File(path) as file:
+    def load(turn: int) -> np.ndarray:
+        with h5py.File(path(turn)) as file:
             return file["T"][...]
 
     return save, load
@@ -162,39 +175,44 @@ def serial_hdf5(array: Array) -> Pair:
 def safetensors(array: Array) -> Pair:
     from safetensors import numpy
 
-    path = array.place / f"{array.comm.rank}.safetensors"
+    def path(turn: int) -> Path:
+        return array.place / f"{array.comm.rank}-{turn}.safetensors"
 
-    def save() -> None:
-        numpy.save_file({"T": array.data}, path)
-        array.flush(path)
+    def save(turn: int) -> None:
+        numpy.save_file({"T": array.data}, path(turn))
+        array.flush(path(turn))
 
-    return save, lambda: numpy.load_file(path)["T"]
+    return save, lambda turn: numpy.load_file(path(turn))["T"]
 
 
 def torch_save(array: Array) -> Pair:
     import torch
 
-    path = array.place / f"{array.comm.rank}.pt"
+    def path(turn: int) -> Path:
+        return array.place / f"{array.comm.rank}-{turn}.pt"
 
-    def save() -> None:
-        torch.save({"T": torch.from_numpy(array.data)}, path)
-        array.flush(path)
+    def save(turn: int) -> None:
+        torch.save({"T": torch.from_numpy(array.data)}, path(turn))
+        array.flush(path(turn))
 
-    return save, lambda: torch.load(path)["T"].numpy()
+    return save, lambda turn: torch.load(path(turn))["T"].numpy()
 
 
 def orbax(array: Array) -> Pair:
     from orbax.checkpoint import StandardCheckpointer
 
     saver = StandardCheckpointer()
-    path = array.place.resolve() / str(array.comm.rank)  # its processes are those of JAX, not MPI
 
-    def save() -> None:
-        saver.save(path, {"T": array.data}, force=True)
+    def path(turn: int) -> Path:
+        # its processes are those of JAX, not MPI
+        return array.place.resolve() / f"{array.comm.rank}-{turn}"
+
+    def save(turn: int) -> None:
+        saver.save(path(turn), {"T": array.data})
         saver.wait_until_finished()
-        array.flush(*(file for file in path.rglob("*") if file.is_file()))
+        array.flush(*(file for file in path(turn).rglob("*") if file.is_file()))
 
-    return save, lambda: saver.restore(path, {"T": array.data})["T"]
+    return save, lambda turn: saver.restore(path(turn), {"T": array.data})["T"]
 
 
 def torch(array: Array) -> Pair:
@@ -216,14 +234,17 @@ def torch(array: Array) -> Pair:
             torch.from_numpy(content), mesh, [Shard(axis) for axis in divided]
         )
 
-    def save() -> None:
-        writer = checkpoint.FileSystemWriter(array.place, sync_files=array.sync, overwrite=True)
+    def path(turn: int) -> Path:
+        return array.place / str(turn)
+
+    def save(turn: int) -> None:
+        writer = checkpoint.FileSystemWriter(path(turn), sync_files=array.sync)
         checkpoint.save({"T": tensor(array.data)}, storage_writer=writer)
 
-    def load() -> np.ndarray:
+    def load(turn: int) -> np.ndarray:
         target = np.empty_like(array.data)
         checkpoint.load(
-            {"T": tensor(target)}, storage_reader=checkpoint.FileSystemReader(array.place)
+            {"T": tensor(target)}, storage_reader=checkpoint.FileSystemReader(path(turn))
         )
         return target
 
@@ -271,9 +292,10 @@ def run_rank(arguments: argparse.Namespace) -> None:
         comm.Barrier()
         return max(comm.allgather(time_call(work)))
 
-    for _ in range(TURNS):
+    for turn in range(TURNS):
         found: list[np.ndarray] = []
-        saved, loaded = time_slowest(save), time_slowest(lambda found=found: found.append(load()))
+        saved = time_slowest(partial(save, turn))
+        loaded = time_slowest(lambda found=found, turn=turn: found.append(load(turn)))
         assert (found[0] == data).all(), "the loaded array differs from the saved one"
         if comm.rank == 0:
             print(f"{saved:.6f} {loaded:.6f}", flush=True)
@@ -331,7 +353,7 @@ def make_command(
     if not program.exists():
         compiler = [HDF5[0], "-O2", "-o", str(program), str(SOURCE), *find_flags()]
         subprocess.run(compiler, check=True)
-    words = [HDF5[1], "-n", str(arguments.ranks), str(program), str(place / "T.h5")]
+    words = [HDF5[1], "-n", str(arguments.ranks), str(program), str(place / "T")]
     return [*words, str(TURNS), str(int(arguments.sync)), *shape, *blocks]
 
 

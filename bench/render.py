@@ -108,12 +108,14 @@ AREAS = (
          " carry the bytes that must go to another host.",
          labels={"ROMIO, MPICH 5, hints": "ROMIO", "OMPIO, parameters": "OMPIO"}),
     Area("several_arrays", "arrays", "Several arrays", ("edge", "ranks"), "seconds", "merged",
-         ("separate",), caveat="Four collective writes, merged into one or not."),
+         ("separate",), caveat="Four collective writes, with and without a hint that merges small"
+         " ones."),
     Area("checkpoint_rivals", "savers", "Checkpoints, other tools",
-         ("operation", "form", "bytes"), "seconds", "pario.checkpoint",
+         ("operation", "form", "bytes", "durable"), "seconds", "pario.checkpoint",
          ("parallel HDF5 (ROMIO)", "ADIOS2 (PyPI: a file for each process)", "zarr",
           "torch.distributed.checkpoint"), "a file for each process",
-         "The limit is one raw file for each process. Checksums of pario are on.",
+         "durable: every way flushes its files to the disk. The limit is one raw file for each"
+         " process. Checksums of pario are on.",
          labels={"ADIOS2 (PyPI: a file for each process)": "ADIOS2"}),
     Area("streams", "streams", "Two million small writes", ("place",), "seconds",
          "write of 512 B, buffered", ("write of 512 B",), "64 MiB pieces",
