@@ -1,12 +1,13 @@
 """Measures a checkpoint of four arrays with and without merged collective writes.
 
-    python bench/several_arrays.py --library LIBPARIO [--directory DIR] [--edge 50] [--ranks 2]
+    python bench/several_arrays.py --library LIBPARIO [--directory DIR] [--edges 8 50] [--ranks 2]
         [--rounds 5]
 
 The ranks write velocity, temperature, pressure and species (3, 1, 1 and 11 values per point), cut
 along their fastest dimension, one after the other. The hint pario_merge_collectives of pario's
-MPI-IO merges the four exchanges into one. Ways take turns. The table shows medians of the seconds
-of the slowest rank from open to close, and counts of exchanges per rank and system writes.
+MPI-IO merges the exchanges of small calls into one; large ones stay. Ways take turns. The table
+shows medians of the seconds of the slowest rank from open to close, and counts of exchanges per
+rank and system writes.
 """
 
 from __future__ import annotations
@@ -60,10 +61,12 @@ def run_rank(name: str, edge: int) -> None:
         print(seconds, flush=True)
 
 
-def run_ranks(file: Path, merged: str, arguments: argparse.Namespace) -> tuple[float, int, int]:
+def run_ranks(
+    file: Path, edge: int, merged: str, arguments: argparse.Namespace
+) -> tuple[float, int, int]:
     """Writes the file once; returns seconds, exchanges per rank, and system writes."""
     command = [str(MPIEXEC), "-n", str(arguments.ranks), sys.executable, "-m", "mpi4py", __file__]
-    command += ["--library", str(arguments.library), "--edge", str(arguments.edge)]
+    command += ["--library", str(arguments.library), "--edges", str(edge)]
     hints = f"*:pario_report=json:pario_merge_collectives={merged}"
     pario = {"LD_PRELOAD": str(arguments.library), "PARIO_MPIIO": "1", "PARIO_HINTS": hints}
     done = subprocess.run(
@@ -83,30 +86,39 @@ def main() -> None:
     parser = make_parser(__doc__)
     add_library_argument(parser)
     parser.add_argument("--directory", default=".", help="on the file system to measure")
-    parser.add_argument("--edge", type=int, default=50, help="points along each dimension")
+    parser.add_argument(
+        "--edges", type=int, nargs="+", default=[8, 50], help="points along each dimension"
+    )
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rank", metavar="FILE", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.rank:
-        run_rank(arguments.rank, arguments.edge)
+        run_rank(arguments.rank, arguments.edges[0])
         return
+    with Recorder(
+        "several_arrays",
+        arguments,
+        directories=[arguments.directory],
+        launchers=[MPIEXEC],
+    ) as recorder:
+        print(
+            "| edge | way | seconds | exchanges per rank | system writes |\n|---|---|---|---|---|"
+        )
+        for edge in arguments.edges:
+            compare_ways(edge, arguments, recorder)
+
+
+def compare_ways(edge: int, arguments: argparse.Namespace, recorder: Recorder) -> None:
+    """Measures arrays of one size in both ways, and prints their rows of the table."""
     runs: dict[str, list[tuple[float, int, int]]] = {way: [] for way in WAYS}
-    with (
-        Recorder(
-            "several_arrays",
-            arguments,
-            directories=[arguments.directory],
-            launchers=[MPIEXEC],
-        ) as recorder,
-        tempfile.TemporaryDirectory(dir=arguments.directory) as folder,
-    ):
+    with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
         for number in range(1, arguments.rounds + 1):
             for way, merged in WAYS.items():
-                runs[way].append(run_ranks(Path(folder, way), merged, arguments))
+                runs[way].append(run_ranks(Path(folder, way), edge, merged, arguments))
                 seconds, exchanges, writes = runs[way][-1]
                 recorder.add(
-                    edge=arguments.edge,
+                    edge=edge,
                     ranks=arguments.ranks,
                     way=way,
                     round=number,
@@ -115,11 +127,11 @@ def main() -> None:
                     system_writes=writes,
                 )
         contents = {Path(folder, way).read_bytes() for way in WAYS}
-    print("| way | seconds | exchanges per rank | system writes |\n|---|---|---|---|")
     for way, found in runs.items():
         middle = [statistics.median(column) for column in zip(*found, strict=True)]
-        print(f"| {way} | {middle[0]:.4f} | {middle[1]:.0f} | {middle[2]:.0f} |")
-    print(f"\nThe files are {'equal' if len(contents) == 1 else 'DIFFERENT'}.")
+        print(f"| {edge} | {way} | {middle[0]:.4f} | {middle[1]:.0f} | {middle[2]:.0f} |")
+    if len(contents) > 1:
+        sys.exit(f"edge {edge}: the files are different")
 
 
 if __name__ == "__main__":

@@ -48,6 +48,20 @@ TEST(EngineMerge, CallsThatDoNotFitFlushTheMergedOnes) {
   });
 }
 
+TEST(EngineMerge, LargeCallsAreExchangedAtOnce) {
+  const Directory directory;
+  const OpenRequest request = merging(directory / "large", 1 << 20);
+  with_file(kFourOfOne, request, [&](SharedFile& file, comm::Comm& ranks) {
+    const auto rank = static_cast<std::uint64_t>(ranks.rank());
+    write_bytes(file, rank * 100, 100, With::together);
+    EXPECT_EQ(file.statistics().merged_calls, 1u);
+    write_bytes(file, 1000 + rank * 10'000, 10'000, With::together);
+    EXPECT_EQ(file.statistics().merged_exchanges, 1u) << "order is kept";
+    EXPECT_EQ(file.statistics().merged_calls, 1u) << "keeping 10 kB costs more than an exchange";
+    EXPECT_EQ(contents(directory / "large").size(), 41'000u);
+  });
+}
+
 TEST(EngineMerge, LaterCallsWinAndReadsSeeThem) {
   const Directory directory;
   with_file(kFour, merging(directory / "order"), [&](SharedFile& file, comm::Comm& ranks) {

@@ -58,6 +58,17 @@ TEST(Collective, WindowsOfAStripeTargetAlwaysBelongToTheSameNode) {
   EXPECT_EQ(pairs.size(), 3u);
 }
 
+TEST(Collective, MergingPaysForSmallCallsAndForUnfilledWindowsOfServers) {
+  const auto pays = [](int on_a_node, std::uint64_t length, layout::Kind kind) {
+    const Ranks ranks = neighbours(48, on_a_node, length);
+    return merging_pays(ranks.write_to({kind, kMiB, 8}), hints::default_file_hints());
+  };
+  EXPECT_TRUE(pays(48, 8 << 10, layout::Kind::local));
+  EXPECT_FALSE(pays(48, 10'000, layout::Kind::local));
+  EXPECT_TRUE(pays(16, 10'000, layout::Kind::lustre)) << "three windows are partly filled";
+  EXPECT_FALSE(pays(16, 1'000'000, layout::Kind::lustre));
+}
+
 /// A cheap generator with the same numbers everywhere.
 struct Random {
   std::uint64_t state;

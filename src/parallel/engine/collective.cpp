@@ -179,9 +179,12 @@ CollectiveAccess::Summaries CollectiveAccess::gather_summaries(CollectiveCalls& 
 
 plan::Plan CollectiveAccess::make_plan(const Access& access,
                                        std::span<const pattern::Summary> ranks) const {
-  return plan::make_plan(
-      {access.call.direction, ranks, context_.comm().topology().node_of, access.policy.layout},
-      access.policy.hints);
+  return plan::make_plan(describe_situation(access, ranks), access.policy.hints);
+}
+
+plan::Situation CollectiveAccess::describe_situation(
+    const Access& access, std::span<const pattern::Summary> ranks) const {
+  return {access.call.direction, ranks, context_.comm().topology().node_of, access.policy.layout};
 }
 
 base::Result<std::uint64_t> CollectiveAccess::execute(Access& access,
@@ -262,13 +265,15 @@ base::Status CollectiveAccess::verify_together(Access& access) {
   return access.calls.agree(same, access.call);
 }
 
-/// Keeps a collective write in memory if it fits; otherwise exchanges the kept ones first.
+/// Keeps a collective write in memory if that pays and it fits; otherwise exchanges the kept ones
+/// first.
 base::Result<std::uint64_t> CollectiveAccess::merge(Access& access,
                                                     std::span<const pattern::Summary> ranks) {
-  if (kept_.fits_merged(ranks, access.policy)) return add_to_merged(access, ranks);
+  const bool pays = plan::merging_pays(describe_situation(access, ranks), access.policy.hints);
+  if (pays && kept_.fits_merged(ranks, access.policy)) return add_to_merged(access, ranks);
   if (!kept_.has_merged()) return execute(access, ranks);
   const base::Status earlier = flush_merged(access.calls);
-  if (kept_.fits_merged(ranks, access.policy)) {
+  if (pays && kept_.fits_merged(ranks, access.policy)) {
     Count kept = add_to_merged(access, ranks);
     return earlier ? kept : Count(earlier.error());
   }

@@ -68,6 +68,8 @@ class CollectiveAccess {
                              const AccessPolicy& policy, Statistics& statistics);
   Count add_to_merged(Access& access, std::span<const pattern::Summary> ranks);
   plan::Plan make_plan(const Access& access, std::span<const pattern::Summary> ranks) const;
+  plan::Situation describe_situation(const Access& access,
+                                     std::span<const pattern::Summary> ranks) const;
 
   FileContext& context_;
   KeptWrites& kept_;

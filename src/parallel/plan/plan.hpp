@@ -83,6 +83,10 @@ struct Situation {
 };
 Plan make_plan(const Situation& situation, const hints::FileHints& hints);
 
+/// True if it pays to keep a collective write in memory and to exchange it together with later
+/// ones: its bytes are copied, and sorted, in less time than its own exchange takes.
+bool merging_pays(const Situation& situation, const hints::FileHints& hints);
+
 struct IndependentPlan {
   Independent way = Independent::contiguous;
   std::uint64_t window = 0;  ///< sieve window, bytes
