@@ -62,7 +62,7 @@ _MOST_SMALL = 1 << 25
 
 #: Bytes of the two checksums that end a metadata table; of a row; rows beside those of arrays.
 _SUMS_BYTES, _ROW_BYTES, _MORE_ROWS = 16, 16, 64
-#: Bytes between two extents of metadata that are read together.
+#: Bytes between two extents of metadata that are read, or written, together.
 _GAP = 1 << 16
 
 #: The attribute of an array with elements of PyTorch that numpy does not have: their type.
@@ -107,7 +107,7 @@ class Skeleton:
 
     places: Places
     pieces: tuple[Piece, ...]  # without the user block
-    others: tuple[tuple[int, int], ...]  # extents of arrays that any rank may write
+    others: tuple[tuple[int, int], ...]  # extents of arrays that are not in the pieces
     elements: tuple[tuple[int, int], ...]  # extents of all arrays and of the checksums
     user_block: int  # bytes
     table: bytes  # of the metadata
@@ -333,8 +333,9 @@ def _skeleton(
     if sums:
         packed = small_arrays(layouts)  # rank 0 writes these after the skeleton
     frames = _join_extents(image.reserved)
+    small = _join_extents((at, layout.nbytes) for at, layout in arrays if layout.name in packed)
     others = tuple((at, layout.nbytes) for at, layout in arrays if layout.name not in packed)
-    others += frames
+    others += frames + tuple(extent for extent in small if extent[1] >= _GAP)
     elements = (*((at, layout.nbytes) for at, layout in arrays), (sums, 8 * count), *frames)
     user_block = pieces[0][0]  # HDF5 writes nothing before its superblock
     written = _outside(pieces, others)
