@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from argparse import Namespace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -23,11 +24,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from measuring import make_parser
+from measuring import call_with_limit, make_parser
 from recording import Recorder
 from tests.python import darshanlog, plog
 
 _CHUNK = 65_536
+WRITE_SECONDS = 300.0
 #: Reads the log in argv[1]; `count` returns the number of its events.
 _PARIO = """
 from pario.see.tables import read
@@ -47,21 +49,23 @@ import json, resource, sys, time
 start = time.perf_counter()
 from pathlib import Path
 {reader}
+def find_peak():  # ru_maxrss would count the memory of the parent process
+    [line] = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]
+    return int(line.split()[1]) * 1024
 imported = time.perf_counter()
-base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+base = find_peak()
 before = time.process_time()
 events = count(sys.argv[1])
 seconds = time.perf_counter() - imported
 usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-own, child = (usage.ru_maxrss * 1024 for usage in usages)
 print(json.dumps({{
     "events": events,
     "seconds": seconds,
     "processor_seconds": sum(usage.ru_utime + usage.ru_stime for usage in usages) - before,
     "import_seconds": imported - start,
-    "imported_bytes": base * 1024,
-    "peak_bytes": own,
-    "child_peak_bytes": child,
+    "imported_bytes": base,
+    "peak_bytes": find_peak(),
+    "child_peak_bytes": usages[1].ru_maxrss * 1024,
 }}))
 """
 
@@ -79,9 +83,14 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
     ):
         directory, processes = Path(folder), arguments.processes
-        own = write_own_log(directory, arguments.events, processes)
+        # in other processes, whose memory the readers would inherit in their figures
+        own = call_with_limit(
+            partial(write_own_log, directory, arguments.events, processes), WRITE_SECONDS
+        )
         measure_readers("own log", own, {"pario": _PARIO}, arguments, recorder)
-        darshan = write_darshan_log(directory, arguments.segments, processes)
+        darshan = call_with_limit(
+            partial(write_darshan_log, directory, arguments.segments, processes), WRITE_SECONDS
+        )
         both = {"pario": _PARIO, "pydarshan": _PYDARSHAN}
         measure_readers("Darshan DXT", darshan, both, arguments, recorder)
 

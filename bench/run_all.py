@@ -82,7 +82,7 @@ def is_met(need: str) -> bool:
 STEPS = (
     Step("small_files", "--directory {data} --files 20000 --cold", 90, ("root", "python:torch")),
     Step("move", "--directory {data} --files 20000", 60, ("tar", "zstd")),
-    Step("readers", "", 90, ("python:darshan",)),
+    Step("readers", "", 60, ("python:darshan",)),
     Step("small_opens", "--files 10000", 150, ("/dev/fuse", "python:torch")),
     Step("mapped", "--library {library} --directory {data} --rounds 3", 140,
          ("root", "/dev/fuse", "python:torch", "python:safetensors")),
@@ -95,7 +95,7 @@ STEPS = (
     Step("patterns", "--dir {data} --place directory --place lab", 120, ("/dev/fuse",)),
     Step("hosts", "--library {library}", 120, ("root", "ip", "tc", ".venv-ompi/bin/mpiexec")),
     Step("tune", "--lab --booked scan lookup stations", 200, ("/dev/fuse",)),
-    Step("micro", "", 120, ("build/release/bench/trace_bench",)),
+    Step("micro", "", 100, ("build/release/bench/trace_bench",)),
     Step("overhead", "--library {library} --rounds 7 --calls 20000 --directory {data}", 30),
     Step("checkpoint", "--ranks 2 --megabytes 128 --files 1,node --directory {data}", 20),
     Step("checkpoint_rivals", "--directory {data}", 150),
