@@ -34,7 +34,8 @@ def find_benchmarks(program: Path, pattern: str) -> list[str]:
 
 
 def run_program(program: Path, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Runs a program; returns its repetitions as Google Benchmark describes them."""
+    """Runs a program; returns its repetitions as Google Benchmark describes them, in the order of
+    the source."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "out.json")
         command = [program, f"--benchmark_out={out}", "--benchmark_out_format=json"]
@@ -44,7 +45,9 @@ def run_program(program: Path, arguments: argparse.Namespace) -> list[dict[str, 
         command += [f"--benchmark_filter={arguments.filter}"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         found = json.loads(out.read_text())["benchmarks"]
-    return [one for one in found if one["run_type"] == "iteration"]
+    repetitions = [one for one in found if one["run_type"] == "iteration"]
+    keys = ("family_index", "per_family_instance_index", "repetition_index")
+    return sorted(repetitions, key=lambda one: [one[key] for key in keys])
 
 
 def record_repetitions(program: str, repetitions: list[dict[str, Any]], recorder: Recorder) -> None:

@@ -31,6 +31,8 @@ IMAGES = "images/benchmarks"
 Rows = list[dict[str, str]]
 _DASH = "–"
 _RED = "#c00"
+#: Nanoseconds that are shown as milliseconds.
+_LONG = 100_000
 #: Columns of a line of text.
 _PROSE = 100
 
@@ -163,7 +165,8 @@ AREAS = (
          ("1 stripe",), "best of the sweep",
          "`pario stripe advise` on a lab with slow targets. The limit is the best count of a"
          " sweep."),
-    Area("replay", "replay", "Replays", ("program", "scale"), "seconds", "replay", limit="run",
+    Area("replay", "replay", "Replays", ("program", "scale"), "seconds", "replay",
+         limit="the program",
          caveat="Seconds of I/O of a replay; the limit is the program itself: a share near one is a"
          " faithful replay."),
     Area("patterns", "patterns", "Patterns", ("place", "operation", "pattern"), "seconds",
@@ -171,7 +174,7 @@ AREAS = (
          caveat="Patterns of `pario bench patterns`. The limit is the best pattern of the place and"
          " the operation."),
     Area("micro", "micro", "Single functions", ("program", "benchmark"), "nanoseconds", "pario",
-         caveat="Benchmarks of functions of the tracer; there is nothing to compare them with."),
+         caveat="Functions of the tracer, and copies between arrays and buffers; nothing compares."),
 )  # fmt: skip
 
 
@@ -273,7 +276,7 @@ def _text(area: Area, value: float | None) -> str:
     if value is None:
         return _DASH
     if area.value.startswith("nano"):
-        return f"{value:.0f} ns"
+        return f"{value:.0f} ns" if value < _LONG else f"{value / 1e6:.3g} ms"
     if area.is_rate:
         return f"{value:,.0f}/s"
     if area.value.endswith("_requests"):

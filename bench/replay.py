@@ -27,6 +27,8 @@ from pario.prove.replay import Fidelity, fidelity, perform, script_of  # noqa: E
 from pario.prove.replay.perform import Manner  # noqa: E402
 from pario.see.tables import read  # noqa: E402
 
+#: A measured time of a comparison, and its way in the results, whose column "run" is a number.
+WAYS = {"run": "the program", "replay": "replay"}
 HEADER = """\
 | program | calls | run, s | replay, s | replay / run | calls and bytes |
 |---|---|---|---|---|---|"""
@@ -53,7 +55,7 @@ def measure_program(
     program: Program, scale: float, built: Path, arguments: argparse.Namespace, recorder: Recorder
 ) -> str:
     """Measures a program; returns its row."""
-    seconds: dict[str, list[float]] = {"run": [], "replay": []}
+    seconds: dict[str, list[float]] = {way: [] for way in WAYS}
     exact, calls = True, 0
     for number in range(1, arguments.runs + 1):
         found, calls = run_and_replay(program, built, arguments.dir, scale, arguments.think)
@@ -64,7 +66,7 @@ def measure_program(
                 program=program.name,
                 scale=scale,
                 think=arguments.think,
-                way=way,
+                way=WAYS[way],
                 round=number,
                 seconds=times[-1],
                 calls=calls,

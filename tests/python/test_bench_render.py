@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+import recording
 import render
 
 sys.path.pop(0)
@@ -46,6 +47,11 @@ def list_texts() -> tuple[set[str], set[str]]:
             if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
                 beginnings.add(str(node.values[0].value))
     return whole, beginnings
+
+
+@pytest.mark.parametrize("area", render.AREAS, ids=lambda area: area.key)
+def test_no_way_has_the_name_of_a_column_of_the_recorder(area: render.Area) -> None:
+    assert {area.ours, *area.peers, area.limit}.isdisjoint(recording.RUN_COLUMNS)
 
 
 @pytest.mark.parametrize("area", render.AREAS, ids=lambda area: area.key)
@@ -98,3 +104,22 @@ def test_claims_of_the_readme_are_those_of_their_rows() -> None:
         numbers = re.findall(r"\*\*([\d.]+)\*\*", claim)
         assert numbers
         assert all(re.search(rf"(?<![\d.]){re.escape(number)}(?![\d.])", row) for number in numbers)
+
+
+def test_more_of_a_rate_is_better(tmp_path: Path) -> None:
+    day = tmp_path / "2026-03-04-toy-2c"
+    day.mkdir()
+    columns = "run,started,commit,state,order,sample_bytes,way,round,samples_per_second"
+    speeds = {"pario, direct": 300, "webdataset": 200, "grain, array_record": 600, "fio": 1200}
+    rows = [f'1,now,0,cold,random,1000,"{way}",1,{speed}' for way, speed in speeds.items()]
+    (day / "loader.csv").write_text("\n".join([columns, *rows]) + "\n")
+    area = next(area for area in render.AREAS if area.key == "loader")
+    [row], _, _ = render.read_area(area, tmp_path)
+    assert (row.peer_name, row.peer, row.ratio, row.share) == (
+        "grain, array_record",
+        600,
+        0.5,
+        0.25,
+    )
+    text = "\n".join(render._section(area, [row], []))
+    assert "| 300/s | 600/s (grain, array_record) |" in text
