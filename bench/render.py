@@ -174,7 +174,7 @@ AREAS = (
          caveat="Patterns of `pario bench patterns`. The limit is the best pattern of the place and"
          " the operation."),
     Area("micro", "micro", "Single functions", ("program", "benchmark"), "nanoseconds", "pario",
-         caveat="Functions of the tracer, and copies between arrays and buffers; nothing compares."),
+         caveat="Functions of the tracer, and copies of patterns; they have no peers."),
 )  # fmt: skip
 
 
