@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import zipfile
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,7 @@ def test_the_kinds_of_wheels_cover_the_pythons_that_pario_supports() -> None:
     kinds = [kind for kind in build_wheels.KINDS if not kind.suffix]
     assert kinds[0].first == (3, int(lowest[1]))
     assert kinds[-1].first == (3, int(stable[1]))
-    for before, after in zip(kinds, kinds[1:], strict=False):
+    for before, after in pairwise(kinds):
         assert (before.last[0], before.last[1] + 1) == after.first
 
 
