@@ -307,7 +307,11 @@ class Converter:
         attrs: tuple[tuple[str, str], ...] = ()
         if saved.attrs:
             attrs = tuple(sorted((key, _spell(attr)) for key, attr in saved.attrs.items()))
-        parts = [(array.shape, array.dtype, offset) for array, offset in saved.parts]
+        if len(saved.parts) == 1:  # the frequent case where there are many arrays
+            ((array, offset),) = saved.parts
+            parts: Any = (array.shape, array.dtype, offset)
+        else:
+            parts = [(array.shape, array.dtype, offset) for array, offset in saved.parts]
         form = (saved.kind, saved.shape, saved.dims, attrs, parts)
         before, facts = self._known.get(name, (None, None))
         if facts is None or before != form:
@@ -316,6 +320,8 @@ class Converter:
             except CheckpointError as error:
                 raise CheckpointError(f"array '{name}': {error}") from error
             self._known[name] = form, facts
+        if len(saved.parts) == 1 and type(array) is np.ndarray and array.dtype is facts.dtype:
+            return Given(facts, (array[None] if saved.kind == PER_RANK else array,), saved.attrs)
         lead = saved.kind == PER_RANK
         data = [_to_stored(array[None] if lead else array, facts.dtype) for array, _ in saved.parts]
         return Given(facts, tuple(data), saved.attrs)

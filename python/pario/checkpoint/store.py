@@ -384,15 +384,18 @@ class Store:
                 found.append(Found(int(match[1]), path, generation, save))
         return sorted(found, key=lambda one: one.key)
 
-    def _identity(self, path: Path) -> Identity | None:
-        """The record of a file, read once: files of checkpoints are replaced, not changed."""
+    def _identity(self, path: Path, published: Path | None = None) -> Identity | None:
+        """The record of a file, read once: files of checkpoints are replaced, not changed.
+
+        ``published``: the path by which a finished file will be found.
+        """
         try:
             facts = path.stat()
         except OSError:
             return None
         if not stat.S_ISREG(facts.st_mode):
             return None
-        key = (str(path), facts.st_ino, facts.st_mtime_ns)
+        key = (str(published or path), facts.st_ino, facts.st_mtime_ns)
         if key not in self._identities:
             try:
                 self._identities[key] = read_record(path)
@@ -505,7 +508,7 @@ class Store:
 
     def _new_entry(self, step: int) -> Found:
         """The checkpoint to be published, at its present path."""
-        identity = read_identity(self.container(step))
+        identity = self._identity(self.container(step), self.file(self.path(step), MASTER))
         generation, save = (identity.generation, identity.save) if identity else (0, "")
         return Found(step, self.part(step), generation, save)
 
