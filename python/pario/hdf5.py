@@ -48,15 +48,27 @@ class Image(io.RawIOBase):
 
     def __init__(self, pieces: Iterable[Piece] = (), size: int = 0) -> None:
         super().__init__()
-        self._pages: dict[int, bytearray] = {}
+        self._pages: dict[int, bytearray | memoryview] = {}  # written ones, and those of pieces
         self._at = self.size = 0
         self._unwritten: Any = np.zeros(0, np.uint8)  # the bytes of reserved places
         #: The offsets and sizes of reserved places, in the order of the calls.
         self.reserved: list[tuple[int, int]] = []
         for offset, content in pieces:
-            self.seek(offset)
-            self.write(content)
+            self._add(offset, content)
         self.size = max(self.size, size)
+
+    def _add(self, offset: int, content: bytes) -> None:
+        """Adds a piece, whose complete pages are not copied before they are written."""
+        view, end = memoryview(content), offset + len(content)
+        first, last = -(-offset // _PAGE), end // _PAGE
+        for number in range(first, last):
+            begin = number * _PAGE - offset
+            self._pages[number] = view[begin : begin + _PAGE]
+        rest = [(offset, first * _PAGE), (last * _PAGE, end)] if first <= last else [(offset, end)]
+        for begin, until in rest:
+            self.seek(begin)
+            self.write(view[begin - offset : until - offset])
+        self.size = max(self.size, end)
 
     def seekable(self) -> bool:
         """Returns True: seek() works."""
@@ -108,8 +120,8 @@ class Image(io.RawIOBase):
             number, begin = divmod(self._at + done, _PAGE)
             count = min(_PAGE - begin, len(view) - done)
             page = self._pages.get(number)
-            if page is None:
-                page = self._pages[number] = bytearray(_PAGE)
+            if not isinstance(page, bytearray):
+                page = self._pages[number] = bytearray(_PAGE if page is None else page)
             page[begin : begin + count] = view[done : done + count]
             done += count
         self._at += done
@@ -132,7 +144,7 @@ class Image(io.RawIOBase):
 
     def pieces(self) -> list[Piece]:
         """The written pages in order; adjacent pages form one piece."""
-        found: list[tuple[int, list[bytearray]]] = []
+        found: list[tuple[int, list[bytearray | memoryview]]] = []
         end = -1
         for number in sorted(self._pages):
             if number != end:

@@ -2,6 +2,7 @@
 
 import h5py
 import numpy as np
+import pytest
 
 from pario import hdf5
 
@@ -16,3 +17,18 @@ def test_an_image_has_the_bytes_that_hdf5_would_write():
     copy = hdf5.Image(image.pieces(), image.size)
     with h5py.File(copy, "r") as file:
         assert file["far"].id.get_offset() == far and (file["near"][...] == np.arange(1000)).all()
+
+
+@pytest.mark.parametrize("offset", [0, 1, 4095, 4096, 8000])
+@pytest.mark.parametrize("size", [1, 95, 96, 97, 4096, 20_000])
+def test_an_image_of_pieces_has_their_bytes_and_changes_none_of_them(offset, size):
+    content = bytes(np.arange(size).astype("u1") + 1)
+    image = hdf5.Image([(offset, content)])
+    image.seek(offset)
+    image.write(b"\xff")
+    image.seek(0)
+    found = bytearray(offset + size)
+    image.readinto(found)
+    assert (bytes(found), image.size) == (bytes(offset) + b"\xff" + content[1:], offset + size)
+    assert b"".join(part for _, part in image.pieces())[-size:] == found[-size:]
+    assert content[0] == 1

@@ -276,11 +276,12 @@ def relabel(skeleton: Skeleton, label: Label) -> Skeleton:
     image = Image(skeleton.pieces, skeleton.places.size)
     with hdf5.edit_image(image, "r+", CheckpointError) as file:
         _put_label(file, label)
+    pieces = image.pieces()
     return replace(
         skeleton,
         places=replace(skeleton.places, size=image.size),
-        pieces=_outside(image.pieces(), skeleton.others),
-        table=_metadata_table(image.pieces(), skeleton.elements, skeleton.user_block),
+        pieces=_outside(pieces, skeleton.others),
+        table=_metadata_table(pieces, skeleton.elements, skeleton.user_block),
         identity=label.identity,
     )
 
