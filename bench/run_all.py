@@ -99,6 +99,7 @@ STEPS = (
     Step("overhead", "--library {library} --rounds 7 --calls 20000 --directory {data}", 30),
     Step("checkpoint", "--ranks 2 --megabytes 128 --files 1,node --directory {data}", 20),
     Step("checkpoint_rivals", "--directory {data}", 150),
+    Step("checkpoint_rivals", "--directory {data} --sync", 150, title="durable_rivals"),
     Step("mpiio", "--library {library} --quick --directory {data} --ranks 2", 40),
     Step("records", "--directory {data} --size 256M --memory 64M", 20),
     Step("streams", "--library {library} --directory {data}", 120, ("strace",)),

@@ -124,7 +124,7 @@ class Unpacking:
                 first = place
             if place != end or not self._groups[-1]:
                 self._groups[-1].append((place, []))
-            self._groups[-1][-1][1].append((rank, slice(begin, begin + count)))
+            _add_piece(self._groups[-1][-1][1], rank, slice(begin, begin + count))
             end = place + count
 
     def write(self, file: int, packed: Sequence[bytes]) -> None:
@@ -132,13 +132,27 @@ class Unpacking:
         views = [memoryview(one) for one in packed]
         for group in self._groups:
             regions = [
-                (place, b"".join([views[rank][piece] for rank, piece in pieces]))
+                (place, _join_pieces([views[rank][piece] for rank, piece in pieces]))
                 for place, pieces in group
             ]
             write_all(file, _join_regions(file, regions), regions[0][0])
 
 
-def _join_regions(file: int, regions: Sequence[tuple[int, bytes]]) -> bytes:
+def _add_piece(pieces: list[tuple[int, slice]], rank: int, piece: slice) -> None:
+    """Adds a piece that follows in the file; joins it with the last one if it follows there, too,
+    as all pieces do where one rank writes them."""
+    if pieces and pieces[-1][0] == rank and pieces[-1][1].stop == piece.start:
+        piece = slice(pieces.pop()[1].start, piece.stop)
+    pieces.append((rank, piece))
+
+
+def _join_pieces(pieces: Sequence[memoryview]) -> bytes | memoryview:
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _join_regions(
+    file: int, regions: Sequence[tuple[int, bytes | memoryview]]
+) -> bytes | memoryview:
     """The bytes of regions, and those of the file between them."""
     if len(regions) == 1:
         return regions[0][1]
