@@ -13,9 +13,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from pario import _native
 from pario.see.analyze import analyze
-from pario.see.analyze.call_sites import CallSites, describe
+from pario.see.analyze.call_sites import CallSites, describe, join_places
+from pario.see.analyze.cells import KIND_OF_EVENTS, KINDS
 from pario.see.analyze.facts import Facts
+from pario.see.analyze.ledger import Claim
 from pario.see.analyze.libraries import user_depth
 from pario.see.analyze.model import CallSite, Finding, StackRow
 from pario.see.analyze.split import Times
@@ -148,7 +151,7 @@ def test_a_line_is_named_only_if_most_stacks_are_known(
 def test_calls_on_files_without_rows_name_a_line_that_makes_most_of_them() -> None:
     finding = find_small_writes((0, 1), (9_000, 11_000), (1.5, 1.0), (-1, -1))
     assert [site.line for site in finding.sites] == [9, 8]
-    assert not find_small_writes((0, 1, 2), (9_000, 9_000, 2), (1.5, 1.0, 1.0), (-1,) * 3).sites
+    assert not find_small_writes((0, 1, 2), (90_000, 90_000, 2), (1.5, 1.0, 1.0), (-1,) * 3).sites
 
 
 #: Sites of the file alone, and beside more calls whose files are not known; a few sites of the
@@ -159,7 +162,7 @@ OF_FILES = pytest.mark.parametrize(
         ((0, 1), (20_002, 90_000), (0, -1), [8]),
         ((0, 1), (10_001, 90_000), (0, -1), [8]),
         ((0, 1), (100, 20_000), (0, -1), [9, 8]),
-        ((0, 1, 2), (100, 20_000, 30_000), (0, -1, -1), [10, 9, 8]),
+        ((0, 1, 2), (100, 20_000, 30_000), (0, -1, -1), [10]),
         ((0, 1, 2), (100, 20_000, 20_000), (0, -1, -1), []),
         ((0, 1, 2), (0, 20_000, 20_000), (0, -1, -1), []),
     ],
@@ -181,6 +184,89 @@ def test_the_busiest_line_is_that_of_the_files_where_it_makes_most_of_their_call
     made = make_small_writes(stacks, calls, (1.0,) * len(stacks), files)
     place = CallSites(Facts(Times(made))).busiest_place(("write",), np.array([True]))
     assert place == (f"solver.c:{lines[0]} in main" if lines else "")
+
+
+def make_site(line: int, share: float, seconds: float = 1.0, file: str = "/a/load.py") -> CallSite:
+    name = file.rpartition("/")[2]
+    return CallSite(f"{name}:{line} in f", file, line, int(1000 * share), share, seconds, 0)
+
+
+@pytest.mark.parametrize(
+    ("sites", "text", "share"),
+    [
+        ([], "", 0.0),
+        ([make_site(15, 1.0)], "load.py:15 in f", 1.0),
+        ([make_site(15, 0.5), make_site(12, 0.45)], "lines 12 and 15 of load.py", 0.95),
+        (
+            [make_site(15, 0.4), make_site(12, 0.3), make_site(9, 0.3)],
+            "lines 9, 12 and 15 of load.py",
+            1.0,
+        ),
+        (
+            [make_site(15, 0.5), make_site(12, 0.5, file="/b/save.py")],
+            "load.py:15 in f and save.py:12 in f",
+            1.0,
+        ),
+        ([make_site(15, 0.8), make_site(12, 0.2)], "load.py:15 in f", 0.8),
+        ([make_site(15, 0.5, 9.0), make_site(12, 0.5)], "load.py:15 in f", 0.5),
+        ([make_site(15, 0.5), make_site(12, 0.3)], "load.py:15 in f", 0.5),
+        ([make_site(line, 0.25) for line in range(4)], "load.py:0 in f", 0.25),
+    ],
+)
+def test_lines_that_together_make_nearly_all_calls_are_named_together(
+    sites: list[CallSite], text: str, share: float
+) -> None:
+    assert join_places(sites) == (text, pytest.approx(share))
+
+
+def test_lines_of_files_without_rows_are_named_together_where_no_other_files_have_such_calls() -> (
+    None
+):
+    made = make_small_writes((0, 1), (10_000, 10_002), (1.0, 1.0), (-1, -1))
+    place = CallSites(Facts(Times(made))).busiest_place(("write",), np.array([True]))
+    assert place == "lines 8 and 9 of solver.c"
+
+
+#: A kind of event, its function, the counters of the calls, and the calls at line 8, which belong
+#: to the file; 100 calls at line 9 may belong to other files.
+@pytest.mark.parametrize(
+    ("kind", "function", "counters", "at_site", "lines"),
+    [
+        ("flush", "fflush", {"flushes": 100}, 80, [8]),
+        ("flush", "fflush", {"flushes": 100}, 20, [9]),
+        ("map", "mmap", {"maps": 100}, 80, [8]),
+        ("map", "mmap", {"maps": 100}, 20, [9]),
+        ("map", "munmap", {"maps": 100}, 80, [9]),
+        ("truncate", "ftruncate", {"truncates": 100}, 20, [9]),
+        ("truncate", "ftruncate", {"truncates": 100}, 80, [8]),
+        ("other", "fcntl", {"others": 100}, 20, [9]),
+        ("other", "fcntl", {"others": 100}, 80, [8]),
+        ("open", "open", {"opens": 20, "failed_opens": 80}, 30, [9]),
+    ],
+)
+def test_calls_of_each_kind_are_compared_with_their_counters(
+    kind: str, function: str, counters: dict[str, int], at_site: int, lines: list[int]
+) -> None:
+    time = next(time for name, _, time in _native.op_table() if name == kind)
+    made = make_small_writes((0, 1), (at_site, 100), (1.0, 2.0), (0, -1))
+    add_record(made, 0, "/scratch/log", **counters, **{time: 1.0})
+    made.function_names = [function]
+    made.sites["kind"] = EVENT_KINDS.index(kind)
+    made.sites["file"][0] = 1
+    facts = Facts(Times(made))
+    column = KIND_OF_EVENTS[EVENT_KINDS.index(kind)]
+    claim = Claim(np.array([1]), int(column), np.array([1.0]))
+    assert [site.line for site in CallSites(facts).of_claims([claim]).sites] == lines
+
+
+def test_entries_of_directories_are_at_the_lines_of_the_listing() -> None:
+    made = make_small_writes((0, 1), (100, 1), (1.0, 0.1), (0, 0))
+    add_record(made, 0, "/scratch/steps", lists=1, entries=1000, list_time=1.0)
+    made.sites["kind"] = [EVENT_KINDS.index("entry"), EVENT_KINDS.index("list")]
+    made.sites["file"] = 1
+    claim = Claim(np.array([1]), KINDS.index("list"), np.array([1.0]))
+    places = CallSites(Facts(Times(made))).of_claims([claim])
+    assert [site.line for site in places.sites] == [8, 9]
 
 
 def test_lines_of_addr2line_with_inlined_calls_are_parsed() -> None:

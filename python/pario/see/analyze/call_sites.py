@@ -9,12 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
-from pario import wording
+from pario import _native, wording
 from pario.see.analyze import libraries
 from pario.see.analyze.arrays import Ints, Mask, Table
-from pario.see.analyze.cells import KIND_OF_EVENTS, KINDS, find_rows
+from pario.see.analyze.cells import KIND_OF_EVENTS, find_rows
 from pario.see.analyze.facts import Facts
-from pario.see.analyze.functions import COUNTED
 from pario.see.analyze.ledger import COMPUTE, Claim
 from pario.see.analyze.model import CallSite, Evidence, StackRow
 from pario.see.analyze.waiting import COMMUNICATION
@@ -26,8 +25,16 @@ MOST_SITES, MOST_STACKS = 20, 1000
 ENOUGH_KNOWN = 0.5
 #: The part of the calls without a file in the log above which a line stands for them all.
 MAJORITY = 0.5
-#: The counters of calls by kind. The calls of other kinds are not compared with their sites.
-_COUNTERS = {kind: calls for kind, calls, _ in COUNTED if kind not in ("flush", "map", "other")}
+#: Up to so many lines are named together where none stands out and they make nearly all calls.
+TOGETHER, STANDS_OUT, NEARLY_ALL = 3, 2 / 3, 0.9
+#: The counters of the calls of each kind of event: those that have succeeded, and others.
+_COUNTERS = {
+    kind: (calls, "failed_opens") if kind == "open" else (calls,)
+    for kind, calls, _ in _native.op_table()
+    if kind != "entry"  # entries are counted, not calls
+}
+#: The function of a kind of event whose calls have no counter: ``maps`` counts mmap alone.
+_UNCOUNTED = "munmap"
 #: The end of a place in an installed program.
 NO_LINES = "(it has no line information)"
 
@@ -79,8 +86,8 @@ class CallSites:
             of_files, of_others = self._of_claim(claim)
             known |= of_files
             folded |= of_others
-            if of_files.any():
-                calls += self._count_calls(claim.rows[claim.seconds > 0], KINDS[claim.kind])
+            if (of_files | of_others).any():
+                calls += self._count_calls(claim.rows[claim.seconds > 0], _events_of(claim.kind))
         return self._places_of(known, folded, calls, by_calls=by_calls)
 
     def of_functions(self, names: Iterable[str], processes: Iterable[int]) -> Places:
@@ -97,30 +104,41 @@ class CallSites:
         ``Job.files``; empty if it is not known."""
         if not len(self._sites):
             return ""
-        names = tuple(kinds)
-        wanted = np.isin(self._sites["kind"], [EVENT_KINDS.index(kind) for kind in names])
+        events = [EVENT_KINDS.index(kind) for kind in kinds]
+        wanted = np.isin(self._sites["kind"], events)
         own = np.append(files, False)[self._sites["file"]]
         rows = np.flatnonzero(np.append(files, False)[self._facts.records["file"]])
-        calls = sum(self._count_calls(rows, name) for name in names)
+        calls = self._count_calls(rows, events)
         folded = wanted & (self._sites["file"] < 0)
         places = self._places_of(np.asarray(wanted & own), folded, calls, by_calls=True).named
-        return places[0].place if places else ""
+        return join_places(places)[0]
 
-    def _count_calls(self, rows: Ints, kind: str) -> int:
-        """Return the calls of a kind in rows of records, 0 if they are not counted."""
-        counter = _COUNTERS.get(kind)
-        return int(self._facts.records[counter][rows].sum()) if counter else 0
+    def _count_calls(self, rows: Ints, events: Iterable[int]) -> int:
+        """Return the calls of kinds of events in rows of records, as far as they are counted."""
+        counters = (name for kind in events for name in _COUNTERS.get(EVENT_KINDS[kind], ()))
+        return sum(int(self._facts.records[name][rows].sum()) for name in counters)
+
+    @cached_property
+    def _compared(self) -> Ints:
+        """The calls of each site that the counters of records count."""
+        kinds = [n for n, kind in enumerate(EVENT_KINDS) if kind in _COUNTERS]
+        names = self._facts.job.function_names
+        counted = np.array([name != _UNCOUNTED for name in names], bool)[self._sites["name"]]
+        compared = np.isin(self._sites["kind"], kinds) & counted
+        return np.asarray(np.where(compared, self._sites["calls"], 0))
 
     def _places_of(self, known: Mask, folded: Mask, calls: int, *, by_calls: bool) -> Places:
         """Return the places of ``calls`` calls on files: of the sites of these files if they have
-        enough of the calls, otherwise also of sites without a file, of which one has to stand
-        out."""
-        of_files = int(self._sites["calls"][known].sum())
+        enough of the calls, otherwise also of sites without a file. If many of these belong to
+        other files, only a place that makes most of all calls is returned."""
+        of_files = int(self._compared[known].sum())
         if known.any() and of_files >= ENOUGH_KNOWN * calls:
             return self._places(known, by_calls=by_calls)
-        places = self._places(np.asarray(known | folded), by_calls=by_calls)
-        is_clear = any(site.share > MAJORITY for site in places.sites)
-        return places if is_clear else replace(places, sites=())
+        both = np.asarray(known | folded)
+        places = self._places(both, by_calls=by_calls)
+        if calls >= NEARLY_ALL * int(self._compared[both].sum()) > 0:
+            return places
+        return replace(places, sites=tuple(one for one in places.sites if one.share > MAJORITY))
 
     def _of_claim(self, claim: Claim) -> tuple[Mask, Mask]:
         """Return the sites of the files of a claim, and those of files that have no rows in the
@@ -200,6 +218,34 @@ class CallSites:
             total[1] += float(site["calls"])
         rows = [StackRow(key, value[0], int(value[1])) for key, value in sums.items()]
         return tuple(sorted(rows, key=lambda row: -row.seconds)[:MOST_STACKS])
+
+
+def _events_of(kind: int) -> Iterable[int]:
+    """Return the kinds of events whose seconds are of a kind of time."""
+    return np.flatnonzero(np.equal(KIND_OF_EVENTS, kind)).tolist()
+
+
+def join_places(sites: Sequence[CallSite]) -> tuple[str, float]:
+    """Return the first place and its part of the calls; several places where none stands out by
+    its calls or seconds, and they together make nearly all calls: ``lines 12 and 15 of load.py``.
+    Without a place an empty text."""
+    if not sites:
+        return "", 0.0
+    seconds = sum(site.seconds for site in sites)
+    stands_out = sites[0].share > STANDS_OUT or sites[0].seconds > STANDS_OUT * seconds
+    for number in () if stands_out else range(2, min(TOGETHER, len(sites)) + 1):
+        share = sum(site.share for site in sites[:number])
+        if share >= NEARLY_ALL:
+            return _list_places(sites[:number]), min(share, 1.0)
+    return sites[0].place, sites[0].share
+
+
+def _list_places(sites: Sequence[CallSite]) -> str:
+    lines = sorted({site.line for site in sites if site.line})
+    in_one = len({site.file for site in sites}) == 1 and len(lines) == len(sites)
+    texts = [str(line) for line in lines] if in_one else [site.place for site in sites]
+    listed = f"{', '.join(texts[:-1])} and {texts[-1]}"
+    return f"lines {listed} of {sites[0].file.rpartition('/')[2]}" if in_one else listed
 
 
 def _sums(sites: Table, *keys: str) -> Table:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pario import _native
 from pario.see.analyze.arrays import Floats, Ints, Mask, Table, ratio
 from pario.see.analyze.waiting import COMMUNICATION, Waits
 from pario.see.tables.model import EVENT_KINDS, LAYERS, Job
@@ -32,8 +33,11 @@ KINDS: tuple[str, ...] = (
 )
 READ, WRITE = KINDS.index("read"), KINDS.index("write")
 META = tuple(number for number in range(len(KINDS)) if number not in (READ, WRITE))
-#: The kind of time of each kind of event.
-KIND_OF_EVENTS = np.array([KINDS.index(kind if kind in KINDS else "other") for kind in EVENT_KINDS])
+#: The kind of time of each kind of event, by the counter of its duration; others are "other".
+_TIMES = {kind: time.removesuffix("_time") for kind, _, time in _native.op_table()}
+KIND_OF_EVENTS = np.array(
+    [KINDS.index(_TIMES[kind] if _TIMES.get(kind) in KINDS else "other") for kind in EVENT_KINDS]
+)
 POSIX, STDIO, MPIIO = (LAYERS.index(layer) for layer in ("posix", "stdio", "mpiio"))
 
 #: The layers of libraries that store arrays, such as HDF5.

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pario import wording
+from pario.see.analyze.call_sites import join_places
 from pario.see.analyze.model import Analysis, CallSite, Finding
 from pario.see.report.clean import make_printable
 from pario.see.report.words import ORDER, SURE, describe_overlaps, no_findings
@@ -57,7 +58,7 @@ def _row(finding: Finding, wall: float) -> str:
         wording.seconds(finding.seconds),
         wording.share(finding.seconds / wall) if wall > 0 else "",
         f"{finding.title} ({SURE[finding.confidence]})",
-        finding.sites[0].place if finding.sites else "",
+        join_places(finding.sites)[0],
         repairs,
     )
     return f"| {' | '.join(map(_escape_markdown, cells))} |"

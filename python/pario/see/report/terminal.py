@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from pario import wording
-from pario.see.analyze.call_sites import NO_LINES
+from pario.see.analyze.call_sites import NO_LINES, join_places
 from pario.see.analyze.model import Analysis, Finding, Fix, JobInfo, Verdict
 from pario.see.report.clean import make_printable
 from pario.see.report.page import (
@@ -213,13 +213,14 @@ def finding_lines(
 
 
 def _sites(finding: Finding, width: int, all: bool) -> Iterator[Text]:
-    """Yield the lines of the program that make the calls: the one with most seconds, or several
-    with their callers."""
+    """Yield the lines of the program that make the calls: the one with most seconds (or those that
+    together make nearly all calls), or several with their callers."""
     for site in finding.sites[: SITES if all else 1]:
         lines = (
             "" if site.line or site.place.endswith(NO_LINES) else "; compile with -g for its line"
         )
-        text = f"at {site.place} ({wording.share(site.share)} of these calls{lines})"
+        place, share = (site.place, site.share) if all else join_places(finding.sites)
+        text = f"at {place} ({wording.share(share)} of these calls{lines})"
         yield from wrap_text(text, width, MARGIN, "cyan", hanging=3)
         if all and site.callers:
             callers = ", ".join(site.callers[:CALLERS])

@@ -14,6 +14,7 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from pario import state, wording
+from pario.see.analyze.call_sites import join_places
 from pario.see.analyze.model import Split
 from pario.see.report import svg
 from pario.see.report.html.table import NAME_LENGTH, bytes_text, path_text
@@ -71,6 +72,7 @@ def render(template: str, context: Mapping[str, Any]) -> str:
         bytecode_cache=_CompiledTemplates(),
     )
     environment.filters |= {
+        "join_places": join_places,
         "name": _name,
         "path": _path,
         "bytes": bytes_text,
