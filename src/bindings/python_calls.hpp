@@ -22,7 +22,8 @@ base::Status with_python(WithPython work) {
   const std::exception_ptr exception = catch_exception(work);
   if (!exception) return {};
   if (!raised) raised = exception;
-  return base::Error{.number = EINTR, .operation = "Python"};
+  return base::Error{
+      .number = EINTR, .operation = "call of Python", .detail = "it raised an exception"};
 }
 
 /// Runs Python's signal handlers. An Error if one of them raises an exception, which becomes
@@ -32,7 +33,7 @@ inline base::Status run_signal_handlers() {
     if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
   }));
   if (!raised) return {};
-  return base::Error{.number = EINTR, .operation = "Python", .detail = "interrupted"};
+  return base::Error{.number = EINTR, .operation = "wait for other ranks", .detail = "interrupted"};
 }
 
 /// Runs `work` without the GIL. Returns its result, and the exception of its callbacks or null.
