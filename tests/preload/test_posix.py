@@ -33,6 +33,12 @@ def test_reads_and_writes_are_counted_with_bytes_and_offsets(
     assert select_counts(run.counts(work / "data"), **expected) == expected
 
 
+def test_invalid_names_with_invalid_flags_fail_as_without_the_tracer(
+    trace: Trace, build: Compile
+) -> None:
+    assert trace(build("posix.c"), "invalid").status == 0
+
+
 def test_events_have_the_offsets_of_the_calls(trace: Trace, build: Compile, work: Path) -> None:
     run = trace(build("posix.c"), "data")
     path = work / "data"

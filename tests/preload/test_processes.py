@@ -121,6 +121,16 @@ def test_fork_shares_the_offset_and_parts_the_logs(
     ]
 
 
+def test_the_child_of_a_fork_counts_files_that_its_parent_has_closed_in_its_own_log(
+    trace: Trace, build: Compile, work: Path
+) -> None:
+    run = trace(build("families.c"), "reopened")
+    assert run.status == 0
+    rows = run.job.records[run.job.records["opens"] > 0]
+    ends = run.job.processes["end_code"][rows["process"]]
+    assert sorted(zip(ends.tolist(), rows["opens"].tolist(), strict=True)) == [(0, 4), (5, 2)]
+
+
 @pytest.mark.parametrize(
     ("command", "told"),
     [

@@ -24,7 +24,12 @@ extern "C" {
 }
 
 namespace pario::stack::python {
+
+constinit std::atomic<detail::Use> detail::use{Use::unknown};
+
 namespace {
+
+using detail::use, detail::Use;
 
 constexpr std::size_t kHashedFrames = 16, kWrittenFrames = 32;
 constexpr std::size_t kLongestText = 500;        // characters of a file's or function's name
@@ -42,8 +47,6 @@ struct Layout {
 constexpr Layout k311{56, 8, 32, 48, 56, 69, 112, 128, 184, 48, 72};
 constexpr Layout k312{56, 0, 0, 8, 56, 70, 112, 128, 192, 40, 56};
 
-enum class Use : int { unknown, unchecked, checked, none };
-constinit std::atomic<Use> use{Use::unknown};
 constinit Layout layout{};
 
 /// Reads the layout that 3.13 and later have at the beginning of their state: words after a cookie.
@@ -230,7 +233,7 @@ bool is_usable() {
 
 }  // namespace
 
-std::uint64_t fingerprint() {
+std::uint64_t detail::hash_frames() {
   const Use now = use.load(std::memory_order_acquire);
   if (now == Use::none || (now == Use::unknown && !is_usable())) [[likely]]
     return 0;

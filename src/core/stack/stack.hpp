@@ -6,6 +6,7 @@
 // fail instead of raising a signal.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -52,12 +53,13 @@ inline bool is_own_code(std::uint64_t address) {
   return address - begin < reinterpret_cast<std::uint64_t>(__bss_start) - begin;
 }
 
-/// Finds the caller of the outermost of this library's frames on top of the stack. Modules whose
-/// functions may be among them keep frame pointers (src/CMakeLists.txt).
+/// Finds the caller of the outermost of this library's frames on top of the stack. The function
+/// that calls it is called by one of this library. Modules whose functions may be among them keep
+/// frame pointers (src/CMakeLists.txt).
 [[gnu::always_inline]] inline Caller find_caller() {
   constexpr int kMostOwnFrames = 24;
   constexpr std::uint64_t kLargestFrame = 1 << 20;
-  const auto* frame = static_cast<const std::uint64_t*>(__builtin_frame_address(0));
+  const auto* frame = *static_cast<const std::uint64_t**>(__builtin_frame_address(0));
   for (int depth = 0; depth < kMostOwnFrames; ++depth) {
     const std::uint64_t address = without_signature(frame[1]), above = frame[0];
     const auto here = reinterpret_cast<std::uint64_t>(frame);
@@ -103,9 +105,19 @@ std::span<const unsigned char> build_id_of(const Object& object);
 
 /// The stack of the interpreter of CPython 3.11 to 3.14.
 namespace python {
+namespace detail {
+/// The interpreter of this process: whether it has one of a known version, and its stack was read.
+enum class Use : int { unknown, unchecked, checked, none };
+extern std::atomic<Use> use;
+std::uint64_t hash_frames();
+}  // namespace detail
+
 /// Returns a hash of the Python frames of this thread with their instructions; 0 if it runs no
 /// Python. The thread need not hold the GIL: only the thread itself changes its frames.
-std::uint64_t fingerprint();
+inline std::uint64_t fingerprint() {
+  const bool has_none = detail::use.load(std::memory_order_acquire) == detail::Use::none;
+  return has_none ? 0 : detail::hash_frames();
+}
 /// Adds the Python frames of this thread to an array, innermost first: [file, function, line].
 void add_frames(base::Json& json);
 /// True if `function` is the beginning of the function that runs Python code.

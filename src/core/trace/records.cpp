@@ -240,11 +240,6 @@ bool Records::complete(Record& row, const FileFacts& facts) {
   return bare;
 }
 
-bool is_bare(const Record& record) {
-  return std::atomic_ref(const_cast<Record&>(record).kind).load(std::memory_order_acquire) == 0 &&
-         record.folded == 0;
-}
-
 void complete(Record& record, const FileFacts& facts) {
   if (on() && state.records.complete(record, facts)) write_layout_note(record, facts.layout);
   discard(facts.layout);
@@ -256,15 +251,6 @@ Record* find_record(Layer layer, std::string_view path, FileFacts (*facts)(void*
 
 Record* known_record(Layer layer, std::string_view path) {
   return on() ? state.records.find_existing(layer, path) : nullptr;
-}
-
-std::uint32_t index_of(const Record* record) { return static_cast<std::uint32_t>(record->row); }
-
-std::string_view path_of(const Record* record) {
-  const auto* text = reinterpret_cast<const char*>(record->path_text);
-  std::uint32_t length;
-  std::memcpy(&length, text, sizeof length);
-  return {text + sizeof length, length};
 }
 
 Record* renew(const Record* parents) {

@@ -48,40 +48,17 @@ std::uint64_t begin_of(const Transfer& transfer, Description& file, std::uint64_
        .data = moved > 0 ? transfer.data : nullptr});
 }
 
-[[gnu::hot]] void count_row(Symbol symbol, trace::Record* record, Span span, bool failed,
-                            std::uint64_t offset, std::uint64_t asked) {
-  if (record == nullptr) return;
-  trace::count(record, {.function = id_of(symbol),
-                        .op = op_of(symbol),
-                        .start = span.start,
-                        .end = span.end,
-                        .offset = offset,
-                        .asked = asked,
-                        .result = failed ? -1 : 0});
-}
-
-[[gnu::hot]] void count_on(Symbol symbol, Description& file, Span span, bool failed,
-                           std::uint64_t offset, std::uint64_t asked) {
-  count_row(symbol, record_of(file, Layer::posix), span, failed, offset, asked);
-}
-
 void count_path(Symbol symbol, int directory, const char* name, Span span, bool failed) {
   if (name == nullptr || (failed && errno == EFAULT)) return;
   count_row(symbol, record_of(Layer::posix, directory, name, -1), span, failed);
 }
 
-[[gnu::hot]] void count_open(Symbol symbol, int directory, const char* name, int flags, Span span,
-                             int descriptor) {
-  if (descriptor < 0 && errno == EFAULT) return;
+trace::Record* enter_open(int directory, std::string_view name, int flags, int descriptor) {
+  // An invalid flag fails before the kernel reads an invalid name.
+  if (descriptor < 0 && (errno == EFAULT || (name.empty() && errno != ENOENT))) return nullptr;
   trace::Record* record = record_of(Layer::posix, directory, name, descriptor);
   if (descriptor >= 0) descriptors::attach(descriptor, Layer::posix, record, flags);
-  if (record == nullptr) return;
-  trace::count(record, {.function = id_of(symbol),
-                        .op = op_of(symbol),
-                        .start = span.start,
-                        .end = span.end,
-                        .result = descriptor,
-                        .open_flags = static_cast<std::uint32_t>(flags)});
+  return record;
 }
 
 void count_alone(Symbol symbol, Span span, bool failed) {

@@ -43,14 +43,41 @@ struct Span {
 
 // The functions below count a call; they are called in_tracer().
 void count_transfer(const Transfer& transfer, Description& file, Span span, std::int64_t moved);
-/// `record` may be null: the file is not traced.
-void count_row(Symbol symbol, trace::Record* record, Span span, bool failed,
-               std::uint64_t offset = trace::kUnknownOffset, std::uint64_t asked = 0);
-void count_on(Symbol symbol, Description& file, Span span, bool failed,
-              std::uint64_t offset = trace::kUnknownOffset, std::uint64_t asked = 0);
+/// `record` may be null: the file is not traced. Inlined, because each frame costs the search for
+/// the call site.
+inline void count_row(Symbol symbol, trace::Record* record, Span span, bool failed,
+                      std::uint64_t offset = trace::kUnknownOffset, std::uint64_t asked = 0) {
+  if (record == nullptr) return;
+  trace::count(record, {.function = id_of(symbol),
+                        .op = op_of(symbol),
+                        .start = span.start,
+                        .end = span.end,
+                        .offset = offset,
+                        .asked = asked,
+                        .result = failed ? -1 : 0});
+}
+inline void count_on(Symbol symbol, Description& file, Span span, bool failed,
+                     std::uint64_t offset = trace::kUnknownOffset, std::uint64_t asked = 0) {
+  count_row(symbol, record_of(file, trace::Layer::posix), span, failed, offset, asked);
+}
 void count_path(Symbol symbol, int directory, const char* name, Span span, bool failed);
-void count_open(Symbol symbol, int directory, const char* name, int flags, Span span,
-                int descriptor);
+/// Enters an open descriptor, and returns the row of its file; null: it is not traced. `name` ends
+/// with a zero.
+trace::Record* enter_open(int directory, std::string_view name, int flags, int descriptor);
+inline void count_open(Symbol symbol, int directory, std::string_view name, int flags, Span span,
+                       int descriptor) {
+  trace::Record* record = name.starts_with('/') ? descriptors::attach_again(
+                                                      descriptor, trace::Layer::posix, name, flags)
+                                                : nullptr;
+  if (record == nullptr) record = enter_open(directory, name, flags, descriptor);
+  if (record == nullptr) return;
+  trace::count(record, {.function = id_of(symbol),
+                        .op = op_of(symbol),
+                        .start = span.start,
+                        .end = span.end,
+                        .result = descriptor,
+                        .open_flags = static_cast<std::uint32_t>(flags)});
+}
 void count_alone(Symbol symbol, Span span, bool failed);
 
 /// The facts of a call before it is made, for count_call().
@@ -141,10 +168,11 @@ auto trace_on_path(Symbol symbol, int directory, const char* name, Real real) {
 template <class Real>
 int trace_open(Symbol symbol, int directory, const char* name, int flags, Real real) {
   if (!active()) return real();
+  const trace::CallStart call = start_on_path(symbol, name);
   return count_call(
-      start_on_path(symbol, name), real,
+      call, real,
       [&](Span span, int descriptor) {
-        count_open(symbol, directory, name, flags, span, descriptor);
+        count_open(symbol, directory, complete_text(call.path), flags, span, descriptor);
       },
       descriptors::forget);
 }

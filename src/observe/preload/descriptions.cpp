@@ -135,12 +135,6 @@ Record* record_of_descriptor(Layer layer, int descriptor) {
 constinit std::atomic<std::int32_t> slots[kCapacity] = {};
 constinit Description pool[kPoolSize] = {};
 
-Description* find_known(int descriptor) {
-  if (static_cast<unsigned>(descriptor) >= kCapacity) return nullptr;
-  const std::int32_t slot = slots[descriptor].load(std::memory_order_acquire);
-  return slot >= kFirst ? &pool[slot] : nullptr;
-}
-
 namespace {
 
 Description* classify_inside(int descriptor, Layer layer) {
@@ -183,6 +177,20 @@ Description* attach(int descriptor, Layer layer, Record* record, int open_flags)
   return &pool[index];
 }
 
+Record* attach_again(int descriptor, Layer layer, std::string_view path, int open_flags) {
+  if (static_cast<unsigned>(descriptor) >= kCapacity) return nullptr;
+  const std::int32_t slot = slots[descriptor].load(std::memory_order_acquire);
+  if (slot >= 0) return nullptr;
+  Description& file = pool[-slot];
+  Record* last = file.records[static_cast<int>(layer)].load(std::memory_order_relaxed);
+  if (last == nullptr || trace::path_of(last) != path || trace::is_bare(*last)) return nullptr;
+  if (!base::replace_if<std::int32_t>(slots[descriptor], slot, kUnknown)) return nullptr;
+  clear(file, open_flags);
+  file.records[static_cast<int>(layer)].store(last, std::memory_order_relaxed);
+  slots[descriptor].store(-slot, std::memory_order_release);
+  return last;
+}
+
 void share(int original, int copy) {
   if (original == copy || static_cast<unsigned>(original) >= kCapacity) return;
   const std::int32_t slot = slots[original].load(std::memory_order_acquire);
@@ -212,8 +220,7 @@ namespace {
 template <class Action>
 void for_each_used(Action action) {
   const std::uint32_t end = std::min(used.load(std::memory_order_acquire), kPoolSize);
-  for (std::uint32_t index = kFirst; index < end; ++index)
-    if (pool[index].references.load(std::memory_order_relaxed) != 0) action(pool[index]);
+  for (std::uint32_t index = kFirst; index < end; ++index) action(pool[index]);
 }
 
 }  // namespace
@@ -226,9 +233,10 @@ void renew_records() {
   for_each_used([](Description& file) {
     // The parent counts the pending runs.
     file.characters.mark.store(nullptr, std::memory_order_relaxed);
+    const bool is_open = file.references.load(std::memory_order_relaxed) != 0;
     for (auto& record : file.records)
       if (const Record* parents = record.load(std::memory_order_relaxed))
-        record.store(trace::renew(parents), std::memory_order_relaxed);
+        record.store(is_open ? trace::renew(parents) : nullptr, std::memory_order_relaxed);
   });
 }
 
@@ -272,11 +280,11 @@ Record* make_record(Description& file, Layer layer) {
   return record;
 }
 
-Record* record_of(Layer layer, int directory, const char* name, int descriptor) {
+Record* record_of(Layer layer, int directory, std::string_view name, int descriptor) {
   // Rows have normal names: a name that has a row needs no resolution.
-  if (name[0] == '/')
+  if (name.starts_with('/'))
     if (Record* known = known_record(layer, name, descriptor)) return known;
-  const base::Path path(directory, name);
+  const base::Path path(directory, name.data());
   return path.is_known() ? record_of(layer, path.view(), descriptor) : nullptr;
 }
 

@@ -76,11 +76,19 @@ inline Description* find(int descriptor, trace::Layer layer = trace::Layer::posi
 Description* find_inside(int descriptor);
 
 /// Finds a description without querying the kernel: null for unknown descriptors, too.
-Description* find_known(int descriptor);
+inline Description* find_known(int descriptor) {
+  if (static_cast<unsigned>(descriptor) >= kCapacity) return nullptr;
+  const std::int32_t slot = slots[descriptor].load(std::memory_order_acquire);
+  return slot >= kFirst ? &pool[slot] : nullptr;
+}
 
 /// Enters a new description for a descriptor that has just been opened. `record` may be null: the
 /// file is not traced.
 Description* attach(int descriptor, trace::Layer layer, trace::Record* record, int open_flags);
+/// Does the same if the number's last file had this path, and returns its row; null: it had not. A
+/// program that opens a file again and again gets the same number.
+trace::Record* attach_again(int descriptor, trace::Layer layer, std::string_view path,
+                            int open_flags);
 /// Makes `copy` a descriptor of the description of `original`.
 void share(int original, int copy);
 /// Removes a descriptor: it is closed, or its file is unknown.
@@ -112,7 +120,8 @@ inline std::uint32_t row_of(const Description& file, trace::Layer layer) {
 /// The row of a path, which ends with a zero; null: it is not traced. `descriptor`: the open file,
 /// or -1.
 trace::Record* record_of(trace::Layer layer, std::string_view path, int descriptor);
-/// The row of a name relative to `directory`; null also if the name cannot be resolved.
-trace::Record* record_of(trace::Layer layer, int directory, const char* name, int descriptor);
+/// The row of a name relative to `directory`, which ends with a zero; null also if the name cannot
+/// be resolved.
+trace::Record* record_of(trace::Layer layer, int directory, std::string_view name, int descriptor);
 
 }  // namespace pario::preload

@@ -9,13 +9,12 @@
 #include <cstring>
 
 #include "core/base/base.hpp"
-#include "core/trace/trace.hpp"
 
 namespace pario::preload {
 namespace {
 
 constexpr std::uintptr_t kPage = 4096;
-constexpr std::size_t kKnown = 8, kLongest = sizeof(trace::CallRow::path);
+constexpr std::size_t kKnown = 8;
 
 /// The pages that this thread has read since the last unmapping.
 struct Readable {
@@ -31,26 +30,33 @@ bool can_read(std::uintptr_t text) {
   return base::system_call(SYS_sched_setaffinity, -1, 1, text) != -EFAULT;
 }
 
-bool is_readable(std::uintptr_t text) {
-  const std::uintptr_t page = text / kPage * kPage;
-  const std::uint64_t now = unmaps.load(std::memory_order_acquire);
+/// Asks the kernel about a page that is not `known`.
+[[gnu::noinline, gnu::cold]] bool is_readable_now(std::uintptr_t text, std::uint64_t now,
+                                                  std::uintptr_t& known) {
   if (readable.unmaps != now) readable = {.unmaps = now, .pages = {}};
-  std::uintptr_t& known = readable.pages[page / kPage % kKnown];
-  if (known == page) [[likely]]
-    return true;
+  const std::uintptr_t page = text / kPage * kPage;
   if (page == 0 || !can_read(text)) return false;
   known = page;
   return true;
+}
+
+bool is_readable(std::uintptr_t text) {
+  const std::uintptr_t page = text / kPage * kPage;
+  const std::uint64_t now = unmaps.load(std::memory_order_acquire);
+  std::uintptr_t& known = readable.pages[page / kPage % kKnown];
+  if (readable.unmaps == now && known == page && page != 0) [[likely]]
+    return true;
+  return is_readable_now(text, now, known);
 }
 
 }  // namespace
 
 std::string_view readable_text(const char* text) {
   std::size_t size = 0;
-  while (size < kLongest) {
+  for (std::size_t room = kLongestText; room != 0; room = kLongestText - size) {
     const auto at = reinterpret_cast<std::uintptr_t>(text) + size;
     if (!is_readable(at)) break;
-    const std::size_t room = std::min<std::size_t>(kLongest - size, kPage - at % kPage);
+    room = std::min<std::size_t>(room, kPage - at % kPage);
     const std::size_t length = strnlen(text + size, room);
     size += length;
     if (length < room) break;

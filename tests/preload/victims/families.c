@@ -44,6 +44,21 @@ static void test_fork(void) {
   CHECK(wait_for(child) == 5 && write(fd, block, 5) == 5 && close(fd) == 0);
 }
 
+// The child opens a file that its parent has closed, by the same absolute name.
+static void reopen(void) {
+  char name[4096];
+  CHECK(getcwd(name, sizeof name - 16) != NULL);
+  strcat(name, "/reopened");
+  for (int i = 0; i < 3; ++i) close(open(name, O_WRONLY | O_CREAT, 0644));
+  const pid_t child = fork();
+  if (child == 0) {
+    for (int i = 0; i < 2; ++i) close(open(name, O_RDONLY));
+    _exit(5);
+  }
+  CHECK(wait_for(child) == 5);
+  close(open(name, O_RDONLY));
+}
+
 static void grandchildren(void) {
   for (int i = 0; i < 3; ++i) {
     const pid_t child = i == 1 ? _Fork() : fork();
@@ -177,10 +192,10 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     void (*run)(void);
-  } scenarios[] = {{"forked", test_fork},     {"grandchildren", grandchildren},
-                   {"vforked", test_vfork},   {"spawned", test_spawn},
-                   {"threads", threads},      {"signals", signals},
-                   {"cancelled", test_cancel}};
+  } scenarios[] = {
+      {"forked", test_fork},   {"reopened", reopen},      {"grandchildren", grandchildren},
+      {"vforked", test_vfork}, {"spawned", test_spawn},   {"threads", threads},
+      {"signals", signals},    {"cancelled", test_cancel}};
   for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; ++i)
     if (strcmp(what, scenarios[i].name) == 0) return scenarios[i].run(), 0;
   return 2;

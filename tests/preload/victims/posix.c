@@ -160,6 +160,13 @@ static void use_inherited(void) {
   CHECK(write(7, block, 12) == 12 && read(6, block, 4) == 4 && write(1, "out\n", 4) == 4);
 }
 
+// Flags that the kernel rejects before it reads the name.
+static void invalid(void) {
+  const char* names[] = {NULL, (const char*)1, ""};
+  for (int i = 0; i < 3; ++i)
+    CHECK(open(names[i], O_TMPFILE | O_RDONLY, 0600) == -1 && errno == EINVAL);
+}
+
 static void closed(void) {
   close(0), close(1), close(2);
   CHECK(open("first", O_RDWR | O_CREAT, 0644) == 0);
@@ -175,7 +182,7 @@ static const struct {
                  {"special", special}, {"between", between},
                  {"mapped", map_file}, {"asynchronous", asynchronous},
                  {"closing", closing}, {"inherited", use_inherited},
-                 {"closed", closed}};
+                 {"closed", closed},   {"invalid", invalid}};
 
 int main(int argc, char** argv) {
   for (size_t i = 0; argc == 2 && i < sizeof scenarios / sizeof scenarios[0]; ++i)
