@@ -177,6 +177,48 @@ def test_syncs_of_sqlite_get_advice_for_sqlite(path: str, told: bool) -> None:
     }
 
 
+@pytest.mark.parametrize("suffix", ["", "-wal", "-journal"])
+@pytest.mark.parametrize(("word", "moved"), [("write", "written"), ("read", "read")])
+def test_small_calls_of_sqlite_get_advice_for_sqlite_and_no_settings(
+    suffix: str, word: str, moved: str
+) -> None:
+    job = make_job(1)
+    for path, calls in ((f"/data/a.db{suffix}", 40_000), ("/data/a.db-journal", 1)):
+        add_record(
+            job, 0, path, **{f"{word}s": calls, f"bytes_{moved}": calls * 200, f"{word}_time": 2.0}
+        )
+    add_record(
+        job, 0, "/data/log", **{f"{word}s": 50_000, f"bytes_{moved}": 10**7, f"{word}_time": 2.0}
+    )
+    found = {
+        finding.files[0].rpartition("/")[2]: finding
+        for finding in analyze(job).findings
+        if finding.rule == f"small-{word}s"
+    }
+    told = {name: one.fixes[0].text.startswith("SQLite:") for name, one in found.items()}
+    assert told == {f"a.db{suffix}": True, "log": False}
+    assert found[f"a.db{suffix}"].settings == ()
+    assert "survives a crash" in found[f"a.db{suffix}"].why_not
+    assert found["log"].settings
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/home/u/data", True),
+        ("/home/u/.venv/lib/python3.11/site-packages", False),
+        ("/home/u/.venv/lib/python3.11/site-packages/numpy", False),
+        ("/usr/lib/python3.11", False),
+    ],
+)
+def test_stats_of_installed_packages_are_no_storm(path: str, told: bool) -> None:
+    job = make_job(1)
+    for number in range(20):
+        add_record(job, 0, f"{path}/{number}", stats=100, stat_time=0.1)
+    rules = [finding.rule for finding in analyze(job).findings]
+    assert rules == (["stat-storm"] if told else [])
+
+
 def test_a_sum_over_ranks_has_no_slowest_rank() -> None:
     job = make_job(4, wall=10.0, has={"posix"})
     add_record(job, -1, "/out", writes=4, write_time=8.0, ranks=4)

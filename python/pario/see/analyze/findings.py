@@ -77,7 +77,8 @@ def _finding(
     buffered: Collection[str],
     sites: CallSites,
 ) -> Finding:
-    settings = settings_for(rule.repairs, candidate, environment, buffered)
+    repairs = () if candidate.why_not else rule.repairs
+    settings = settings_for(repairs, candidate, environment, buffered)
     places = (
         sites.of_functions(candidate.functions, candidate.processes)
         if candidate.functions
@@ -99,7 +100,9 @@ def _finding(
         remedy=rule.remedy,
         settings=settings,
         sites=places.named,
-        why_not="" if settings else reason_against(rule.repairs, candidate) or rule.why_not,
+        why_not=""
+        if settings
+        else candidate.why_not or reason_against(rule.repairs, candidate) or rule.why_not,
     )
 
 

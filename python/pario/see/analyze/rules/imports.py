@@ -31,6 +31,12 @@ _PACKAGES = re.compile(r"^(/.+?/(?:site-packages|dist-packages|lib/python\d[\d.]
 _MODULE = re.compile(r"\.(py|pyc|pyd|so[.\d]*)$")
 
 
+def find_packages(facts: Facts) -> Mask:
+    """True for rows of installed packages of Python, which the import of modules looks up."""
+    found = [_PACKAGES.match(f"{path}/") is not None for path in facts.job.paths]
+    return np.asarray(np.array(found or [False])[facts.job.files["path"]][facts.file])
+
+
 def _repeated_imports(facts: Facts) -> Iterator[Candidate]:
     trees = _trees_of_files(facts)
     software = np.array([tree != "" for tree in trees] or [False])

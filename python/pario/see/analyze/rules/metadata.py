@@ -14,12 +14,10 @@ from pario.see.analyze.durations import find_open_seconds
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import COMPUTE, Claim, claim_all
-from pario.see.analyze.model import Fix
-from pario.see.analyze.rules import repairs
+from pario.see.analyze.rules import databases, repairs
 from pario.see.analyze.rules.base import (
     Candidate,
     Rule,
-    Scene,
     all_but_one,
     code,
     fact,
@@ -27,6 +25,7 @@ from pario.see.analyze.rules.base import (
     sum_seconds,
 )
 from pario.see.analyze.rules.calling import Work, claim_work
+from pario.see.analyze.rules.imports import find_packages
 from pario.see.analyze.rules.small_calls import excess
 from pario.see.analyze.rules.sync_words import sync_words
 
@@ -46,8 +45,6 @@ OPEN_WORK = Work(idioms.read_a_file, "reading an empty file")
 COMPRESSED_WORK = Work(idioms.append_compressed, "appending a line to a compressed file")
 LIBRARY_WORK = Work(idioms.read_a_file, "reading an empty file", times=10)  # for a call of HDF5
 _COMPRESSED = (".gz", ".bz2", ".xz")
-_SQLITE = ("-journal", "-wal")  # suffixes of the files beside an SQLite database
-_DUCKDB = ".duckdb.wal", ".db.wal"
 
 
 def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
@@ -72,6 +69,7 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
             " file is needed again at once."
         ),
         confidence="high",
+        why_not=databases.WHY_NOT if databases.is_of_sqlite(subject) else "",
         evidence=(
             fact(
                 f"{wording.count(count)} opens of {wording.plural(len(subject.files), 'file')}, "
@@ -80,10 +78,10 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
             ),
         ),
         fixes=(
-            *_fixes_of_sqlite(
+            *databases.fixes_of_sqlite(
                 subject,
-                "SQLite: many statements in one transaction, or PRAGMA journal_mode=WAL, which"
-                " keeps its file.",
+                "many statements in one transaction, or PRAGMA journal_mode=WAL, which keeps its"
+                " file.",
             ),
             code(
                 "Open the file once before the loop, keep the descriptor (or FILE*, or HDF5 file"
@@ -180,31 +178,16 @@ def _library_rows(facts: Facts, rows: Ints) -> tuple[Ints, Mask]:
     return above[above >= 0], above >= 0
 
 
-def _fixes_of_sqlite(subject: Scene, text: str) -> tuple[Fix, ...]:
-    """Return a repair for SQLite if the files belong to it: then SQLite makes the calls."""
-    return (code(text),) if any(path.endswith(_SQLITE) for path in subject.paths) else ()
-
-
-def _fixes_of_duckdb(subject: Scene) -> tuple[Fix, ...]:
-    """Return a repair for DuckDB if a file is the log of its transactions."""
-    text = (
-        "DuckDB: many statements in one transaction (BEGIN ... COMMIT), or one INSERT of many rows."
-    )
-    return (code(text),) if any(path.endswith(_DUCKDB) for path in subject.paths) else ()
-
-
 def _stat_storms(facts: Facts) -> Iterator[Candidate]:
     stats, opens = facts.calls("stats"), facts.calls("opens")
-    many = sums(
-        facts.lane[facts.stored & (facts.lane >= 0)],
-        stats[facts.stored & (facts.lane >= 0)],
-        facts.ranks,
-    )
+    own = facts.stored & ~find_packages(facts)
+    in_lane = own & (facts.lane >= 0)
+    many = sums(facts.lane[in_lane], stats[in_lane], facts.ranks)
     busy = (
         np.where(facts.lane >= 0, many[facts.lane], stats / np.maximum(facts.column("ranks"), 1))
         >= MANY_STATS
     )
-    mask = facts.stored & busy & (stats > 2 * opens)
+    mask = own & busy & (stats > 2 * opens)
     if not mask.any():
         return
     subject = scene(facts, mask, facts.cells[:, STAT])
@@ -281,12 +264,12 @@ def _sync_storms(facts: Facts) -> Iterator[Candidate]:
             ),
         ),
         fixes=(
-            *_fixes_of_sqlite(
+            *databases.fixes_of_sqlite(
                 subject,
-                "SQLite: many statements in one transaction (BEGIN ... COMMIT); PRAGMA"
-                " journal_mode=WAL syncs less often.",
+                "many statements in one transaction (BEGIN ... COMMIT); PRAGMA journal_mode=WAL"
+                " syncs less often.",
             ),
-            *_fixes_of_duckdb(subject),
+            *databases.fixes_of_duckdb(subject),
             code(
                 "Synchronise once, after the last write of a file (or of a checkpoint), not after"
                 " each write; open without O_SYNC or O_DSYNC."
@@ -457,7 +440,8 @@ STORMS = (
         remedy="asking once for the state of a file",
         sees="Thousands of stat, access or fstat calls on files that are hardly opened.",
         threshold=(
-            f"At least {MANY_STATS} such calls per process, on files with more than two per open."
+            f"At least {MANY_STATS} such calls per process, on files with more than two per open;"
+            " not on installed packages of Python."
         ),
         estimate=(
             "Time in these calls beyond the first per process and file, and the program's time"

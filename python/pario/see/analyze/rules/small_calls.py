@@ -15,7 +15,7 @@ from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim
 from pario.see.analyze.libraries import is_installed_program
 from pario.see.analyze.model import Fix
-from pario.see.analyze.rules import repairs
+from pario.see.analyze.rules import databases, repairs
 from pario.see.analyze.rules.base import (
     Candidate,
     Rule,
@@ -118,10 +118,11 @@ def _small(writing: bool) -> Rule:
         )
         mask = facts.posix & (size < SMALL_CALL) & (calls >= MANY_CALLS * files_of_rows(facts))
         mask &= ~_are_copies(facts) & ~find_deep_queues(facts)
-        if mask.any():
-            yield _candidate(
-                scene(facts, mask, facts.cells[:, WRITE if writing else READ]), calls, writing, ""
-            )
+        of_sqlite = databases.find_sqlite(facts)
+        for its in (mask & ~of_sqlite, mask & of_sqlite):
+            if its.any():
+                subject = scene(facts, its, facts.cells[:, WRITE if writing else READ])
+                yield _candidate(subject, calls, writing, "")
 
     word = "write" if writing else "read"
     return Rule(
@@ -188,7 +189,8 @@ def _candidate(subject: Scene, calls: Floats, writing: bool, layer: str) -> Cand
                 seconds=took,
             ),
         ),
-        fixes=_fixes(writing, bool(layer)),
+        fixes=(*_fixes_of_sqlite(subject, writing), *_fixes(writing, bool(layer))),
+        why_not=databases.WHY_NOT if databases.is_of_sqlite(subject) else "",
         claims=[
             Claim(rows, kind, _avoidable(facts, rows, writing)),
             *([] if layer else claim_work(facts, rows, LINE_WORK, 1.0)),
@@ -203,6 +205,17 @@ def _candidate(subject: Scene, calls: Floats, writing: bool, layer: str) -> Cand
             else f", and the program's time between calls, at most {LINE_WORK.text} for each"
         ),
     )
+
+
+def _fixes_of_sqlite(subject: Scene, writing: bool) -> tuple[Fix, ...]:
+    text = (
+        "many statements in one transaction (BEGIN ... COMMIT): each transaction writes whole pages"
+        " once."
+        if writing
+        else "an index for the columns that the queries compare, and a larger cache of pages"
+        " (PRAGMA cache_size, mmap_size)."
+    )
+    return databases.fixes_of_sqlite(subject, text)
 
 
 def _fixes(writing: bool, stdio: bool) -> tuple[Fix, ...]:
