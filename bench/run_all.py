@@ -196,7 +196,7 @@ def render_pages() -> None:
 def make_data_directory(parent: Path) -> Iterator[Path]:
     """Makes the directory to measure; the same name each time, for the recorded commands."""
     data = parent / "pario-benchmarks"
-    data.mkdir()
+    data.mkdir(exist_ok=True)  # that of a killed run
     try:
         yield data
     finally:
