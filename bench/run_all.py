@@ -89,7 +89,7 @@ STEPS = (
     Step("object_stores", "--directory {data} --seconds 4", 200, ("python:obstore", "python:moto")),
     Step("loader", "--directory {data} --records 6000 --seconds 2 --rounds 2 --rivals", 200,
          ("fio",)),
-    Step("stripes", "--library {library} --counts 1,2,4,8 --mebibytes 32", 150,
+    Step("stripes", "--library {library} --counts 1,4,8,16 --mebibytes 64", 210,
          ("root", "/dev/fuse", ".venv/bin/mpiexec")),
     Step("replay", "--dir {data} --think --scale 0.5", 200),
     Step("patterns", "--dir {data} --place directory --place lab", 120, ("/dev/fuse",)),
