@@ -87,6 +87,12 @@ missing | while read -r package purpose; do
   echo "setup: $package is not installed (for: $purpose); as root: apt-get install $package"
 done
 
+if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+  echo "setup: $(python3 --version) is too old for pario, which needs 3.11 or later; put a newer" \
+    "python3 first in PATH" >&2
+  exit 1
+fi
+
 # install_into VENV REQUIREMENT...
 install_into() {
   [ -x "$1/bin/python" ] || python3 -m venv "$1"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -50,3 +52,39 @@ def test_without_headers_of_python_the_remedy_is_their_package() -> None:
     )
     assert "there is no Python 3.11 or later with headers" in message
     assert "apt-get install python3-dev" in message
+
+
+@pytest.mark.parametrize("version", [(3, 8), (3, 10)])
+def test_an_old_python_is_named_by_the_build_with_a_newer_one(version: tuple[int, int]) -> None:
+    """pip imports the backend after it has installed the requirements, of which none but pip itself
+    is for an old Python."""
+    program = f"import sys; sys.version_info = {version}; import pario_backend"
+    done = run_command([sys.executable, "-c", program], cwd=ROOT / "tools/backend")
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"pario needs Python 3.11 or later, this is 3.{version[1]}: run pip of a newer one, for"
+        " example python3.11 -m pip install .\n"
+    )
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    needed = project["build-system"]["requires"]
+    assert [one for one in needed if "; python_version >= '3.11'" not in one] == ["pip"]
+
+
+def test_the_backend_has_the_hooks_of_scikit_build_core() -> None:
+    backend = pytest.importorskip("scikit_build_core.build", reason="it is not installed")
+    program = "import pario_backend; print(*sorted(vars(pario_backend)))"
+    done = run_command([sys.executable, "-c", program], cwd=ROOT / "tools/backend", status=0)
+    assert set(backend.__all__) <= set(done.stdout.split())
+
+
+def test_the_set_up_names_an_old_python(tmp_path: Path) -> None:
+    (tmp_path / "python3").write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.1 || exit 1\n'
+    )
+    (tmp_path / "python3").chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    command = ["bash", ROOT / "tools/setup.sh", tmp_path / "venv", "build"]
+    done = run_command(command, cwd=ROOT, env=environment)
+    assert done.returncode == 1
+    assert "setup: Python 3.9.1 is too old for pario, which needs 3.11 or later" in done.stderr
+    assert not (tmp_path / "venv").exists()
