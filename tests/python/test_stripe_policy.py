@@ -115,6 +115,7 @@ def test_a_log_gives_the_use_of_each_file() -> None:
     set_layout(job, "/scratch/log", 1 << 20, range(16))
     add_record(job, range(8), "/scratch/restart", bytes_read=20 * GB, end_read=20 * GB)
     add_record(job, range(8), "/etc/hosts", bytes_read=100, end_read=100)
+    add_record(job, 0, "/dev/shm/ucx_shm_posix_1", bytes_written=9000, end_written=9000)
     for rank in range(8):
         add_record(job, rank, f"/scratch/parts/{rank}", bytes_written=2 * GB, end_written=2 * GB)
     found = advice(advise(job, targets=100))
@@ -122,7 +123,7 @@ def test_a_log_gives_the_use_of_each_file() -> None:
     assert found["/scratch/log"] == (1, 1, 1, True)
     assert found["/scratch/restart"] == (8, 1, 8, False)
     assert found["/scratch/parts/5"] == (1, 8, 4, False)
-    assert "/etc/hosts" not in found
+    assert "/etc/hosts" not in found and "/dev/shm/ucx_shm_posix_1" not in found
 
 
 def test_a_log_of_sums_knows_the_ranks() -> None:

@@ -22,7 +22,8 @@ IN_MPI_IO, IN_MPI = 2, 4
 #: An upper bound of the bytes through a named pipe whose partner is slow.
 PIPE_BYTES = 64 << 10
 
-_KERNEL = ("/proc/", "/sys/", "/dev/")
+#: The directories whose files are no storage.
+KERNEL_PLACES = ("/proc/", "/sys/", "/dev/")
 _MEMORY = "/dev/shm/"
 #: The directory that pario.see.launch.environment adds to PYTHONPATH, for any installation.
 _HOOK = re.compile(r"/pario/(see/)?launch/hook(/|$)")
@@ -81,7 +82,8 @@ def _origins(job: Job, lanes: Lanes) -> Ints:
         origin[_library(job, lanes)] = LIBRARY
     origin[
         _by_path(
-            job, [path.startswith(_KERNEL) and not path.startswith(_MEMORY) for path in job.paths]
+            job,
+            [path.startswith(KERNEL_PLACES) and not path.startswith(_MEMORY) for path in job.paths],
         )
     ] = KERNEL
     origin[_by_path(job, [_HOOK.search(path) is not None for path in job.paths])] = PARIO

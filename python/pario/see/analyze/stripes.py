@@ -11,6 +11,7 @@ from pathlib import PurePath
 import numpy as np
 
 from pario import wording
+from pario.see.analyze.scope import KERNEL_PLACES
 from pario.see.analyze.sweeps import Sweep, find
 from pario.see.tables.model import Job
 
@@ -91,6 +92,8 @@ def files_of(job: Job, targets: int) -> Iterator[tuple[int, Expected]]:
     )
     wanted = (writers > 0) | ((readers > 0) & (size >= LARGE_INPUT))
     wanted &= (job.files["stream"] == 0) & (job.files["folded"] == 0) & (size > 0)
+    for file in map(int, np.flatnonzero(wanted)):
+        wanted[file] = not job.path(file).startswith(KERNEL_PLACES)
     users = np.maximum(writers, readers)
     alone = Counter(_directory(job, int(file)) for file in np.flatnonzero(wanted & (users == 1)))
     for file in map(int, np.flatnonzero(wanted)):
