@@ -86,6 +86,16 @@ def test_rank_that_computes_long_makes_the_job_compute_bound() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "system, words", [(4.0, "100 %, 40 % of it in the kernel"), (1.0, "100 %.")]
+)
+def test_work_of_the_kernel_that_is_not_traced_is_named(system: float, words: str) -> None:
+    job = make_job(1, wall=10.0)
+    io(job, 0, 0.0, 0.01)
+    job.processes["cpu_user"], job.processes["cpu_system"] = 9.9 - system, system
+    assert f"computation takes {words}" in analyze(job).verdict.sentence
+
+
 def test_blocking_messages_are_matched_with_their_senders() -> None:
     job = make_job(2, wall=10.0)
     io(job, 1, 0.0, 5.0)

@@ -23,11 +23,14 @@ WORTH = 0.02
 SMALL_PART = 0.1
 #: I/O is efficient if the bytes at the reference rates explain this part of its time.
 EFFICIENT = 0.7
+#: Untraced work of the kernel is named from this part of the wall time on.
+KERNEL_PART = 0.2
 #: A slower device explains nothing: part of the default rate for its kind of file system.
 LEAST_RATE = 0.05
 
 _PRAISE = "nothing here is worth changing"
 _NO_CAUSE = "no cause was found that a change of calls or settings would remove"
+_UNTRACED = "for sockets, memory or processes, which pario does not trace"
 _NAMES: dict[Bound, str] = {
     "communication": "communication",
     "waiting": "waiting",
@@ -46,6 +49,7 @@ class Ruling:
     efficient: bool  # the bytes explain the time of the I/O
     moved: int  # bytes to and from storage
     covered: bool  # the tables hold the whole run
+    kernel: float = 0.0  # processor seconds of the kernel outside of traced calls
 
     @property
     def gain(self) -> float:
@@ -133,8 +137,12 @@ def _rest(ruling: Ruling) -> str:
         return "; the processes mostly slept or waited for something outside"
     if ruling.bound not in _NAMES:
         return ""
+    wall = ruling.split.wall
     part: float = getattr(ruling.split, ruling.bound)
-    return f"; {_NAMES[ruling.bound]} takes {percent(part, ruling.split.wall)}"
+    text = f"; {_NAMES[ruling.bound]} takes {percent(part, wall)}"
+    if ruling.bound != "compute" or ruling.kernel < KERNEL_PART * wall:
+        return text
+    return f"{text}, {percent(ruling.kernel, wall)} of it in the kernel {_UNTRACED}"
 
 
 def is_efficient(facts: Facts) -> bool:

@@ -14,7 +14,7 @@ from pario.see.analyze.accounts import EXEC
 from pario.see.analyze.arrays import sums
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.model import Bound, Finding, KernelTotals, Progress, Split, Verdict
-from pario.see.analyze.reconcile import queue_sentence, unseen_sentence
+from pario.see.analyze.reconcile import queue_sentence, unexplained_seconds, unseen_sentence
 from pario.see.analyze.sentence import Ruling, grade, is_efficient, sentence
 from pario.see.analyze.summaries import stored_bytes
 
@@ -94,7 +94,17 @@ def _ruling(
         efficient=is_efficient(facts),
         moved=sum(stored_bytes(facts)),
         covered=covered,
+        kernel=_kernel_seconds(facts),
     )
+
+
+def _kernel_seconds(facts: Facts) -> float:
+    """Return the processor seconds of the kernel outside of traced calls, in the slowest lane; 0 if
+    they are not known."""
+    processes, lane = facts.job.processes, facts.times.slowest_lane
+    own = facts.lanes.of_process == lane
+    system = float(np.nan_to_num(processes["cpu_system"][own]).sum())
+    return min(system, float(np.nan_to_num(unexplained_seconds(facts))[lane])) if own.any() else 0.0
 
 
 def _unseen(facts: Facts, *, counted: bool = False) -> tuple[str, ...]:
