@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pario.see.analyze.arrays import Floats, sums
+from pario.see.analyze.arrays import Floats, Mask, sums
 from pario.see.tables.model import LAYERS, Job
 
 EXEC = 3  # end_kind
@@ -27,6 +27,15 @@ MANY_MAPS = 100  # mappings of a file by a process: each lives for a short time
 LOG_PAGES, WRITE_BACK_SECONDS = 1 << 19, 5.0
 
 _POSIX, _STDIO = LAYERS.index("posix"), LAYERS.index("stdio")
+
+
+def find_callers(job: Job, function: str) -> Mask:
+    """Return, per row of ``Job.processes``, True if the process called a function."""
+    found = np.zeros(len(job.processes), bool)
+    names = np.array([name == function for name in job.function_names] or [False])
+    if len(job.functions):
+        found[job.functions["process"][names[job.functions["name"]]]] = True
+    return found
 
 
 @dataclass(frozen=True)

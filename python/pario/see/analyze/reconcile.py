@@ -188,7 +188,8 @@ class _Reconciliation:
         yield self._part(STORAGE, left, storage, np.zeros(len(storage)))
         moved = self._read.unseen + self._written.unseen
         calls = self._read.unseen_calls + self._written.unseen_calls
-        sure = self.own & ~self._has_streams_of_children()
+        # Characters through the streams of popen are not counted.
+        sure = self.own & ~accounts.find_callers(self.facts.job, "popen")
         children = self._have_untraced_children()
         yield self._part(self._name_children(), sure & children, moved, calls)
         yield self._part(CALLS, sure & ~children, moved, calls)
@@ -229,15 +230,6 @@ class _Reconciliation:
         wall = self.facts.wall
         least = max(LEAST_SECONDS, UNSEEN * wall) if wall >= SHORT_RUN else wall
         return np.asarray(self._waited_seconds[self.facts.lanes.of_process] >= least)
-
-    def _has_streams_of_children(self) -> Mask:
-        """True for processes that use popen: characters through its streams are not counted."""
-        job = self.facts.job
-        found = np.zeros(len(job.processes), bool)
-        names = np.array([name == "popen" for name in job.function_names] or [False])
-        if len(job.functions):
-            found[job.functions["process"][names[job.functions["name"]]]] = True
-        return found
 
     # --- time, by lane
 
