@@ -77,6 +77,19 @@ def test_the_backend_has_the_hooks_of_scikit_build_core() -> None:
     assert set(backend.__all__) <= set(done.stdout.split())
 
 
+@pytest.mark.parametrize("variable", ["PEP517_BACKEND_PATH", "_PYPROJECT_HOOKS_BACKEND_PATH"])
+def test_other_builds_inside_a_build_use_their_own_backends(variable: str) -> None:
+    pytest.importorskip("scikit_build_core", reason="it is not installed")
+    program = f"import os, pario_backend; print({variable!r} in os.environ)"
+    done = run_command(
+        [sys.executable, "-c", program],
+        cwd=ROOT / "tools/backend",
+        env=os.environ | {variable: str(ROOT / "tools/backend")},
+        status=0,
+    )
+    assert done.stdout == "False\n"
+
+
 def test_the_set_up_names_an_old_python(tmp_path: Path) -> None:
     (tmp_path / "python3").write_text(
         '#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.1 || exit 1\n'

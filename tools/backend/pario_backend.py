@@ -5,6 +5,7 @@ which fails under an older Python by a message on one of them. Therefore pyproje
 such a Python. This file keeps to the syntax of Python 3.6.
 """
 
+import os
 import sys
 
 if sys.version_info < (3, 11):  # noqa: UP036
@@ -14,3 +15,8 @@ if sys.version_info < (3, 11):  # noqa: UP036
     )
 
 from scikit_build_core.build import *  # noqa: F403
+
+# pip finds this file by these variables. A pip that CMake starts for the sources of zstd would look
+# for the backend of zstandard there.
+for variable in ("PEP517_BACKEND_PATH", "_PYPROJECT_HOOKS_BACKEND_PATH"):
+    os.environ.pop(variable, None)
