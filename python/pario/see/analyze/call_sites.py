@@ -111,7 +111,7 @@ class CallSites:
         calls = self._count_calls(rows, events)
         folded = wanted & (self._sites["file"] < 0)
         places = self._places_of(np.asarray(wanted & own), folded, calls, by_calls=True).named
-        return join_places(places)[0]
+        return join_places(places, by_calls=True)[0]
 
     def _count_calls(self, rows: Ints, events: Iterable[int]) -> int:
         """Return the calls of kinds of events in rows of records, as far as they are counted."""
@@ -225,14 +225,15 @@ def _events_of(kind: int) -> Iterable[int]:
     return np.flatnonzero(np.equal(KIND_OF_EVENTS, kind)).tolist()
 
 
-def join_places(sites: Sequence[CallSite]) -> tuple[str, float]:
+def join_places(sites: Sequence[CallSite], *, by_calls: bool = False) -> tuple[str, float]:
     """Return the first place and its part of the calls; several places where none stands out by
-    its calls or seconds, and they together make nearly all calls: ``lines 12 and 15 of load.py``.
+    its calls (or seconds), and they together make nearly all calls: ``lines 12 and 15 of load.py``.
     Without a place an empty text."""
     if not sites:
         return "", 0.0
     seconds = sum(site.seconds for site in sites)
-    stands_out = sites[0].share > STANDS_OUT or sites[0].seconds > STANDS_OUT * seconds
+    slow = not by_calls and sites[0].seconds > STANDS_OUT * seconds
+    stands_out = slow or sites[0].share > STANDS_OUT
     for number in () if stands_out else range(2, min(TOGETHER, len(sites)) + 1):
         share = sum(site.share for site in sites[:number])
         if share >= NEARLY_ALL:
