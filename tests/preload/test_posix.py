@@ -39,6 +39,16 @@ def test_invalid_names_with_invalid_flags_fail_as_without_the_tracer(
     assert trace(build("posix.c"), "invalid").status == 0
 
 
+@pytest.mark.parametrize("flags", [("-O1",), ("-O2", "-D_FORTIFY_SOURCE=2")], ids=str)
+def test_bytes_through_sockets_are_counted(
+    trace: Trace, build: Compile, flags: tuple[str, ...]
+) -> None:
+    run = trace(build("posix.c", *flags), "sockets")
+    assert run.status == 0
+    (process,) = run.job.processes
+    assert (int(process["bytes_received"]), int(process["bytes_sent"])) == (10_160, 10_160)
+
+
 def test_events_have_the_offsets_of_the_calls(trace: Trace, build: Compile, work: Path) -> None:
     run = trace(build("posix.c"), "data")
     path = work / "data"

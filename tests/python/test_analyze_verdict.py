@@ -96,6 +96,16 @@ def test_work_of_the_kernel_that_is_not_traced_is_named(system: float, words: st
     assert f"computation takes {words}" in analyze(job).verdict.sentence
 
 
+@pytest.mark.parametrize("system, words", [(4.0, ", 40 % of it in the kernel"), (1.0, "")])
+def test_bytes_through_sockets_are_named(system: float, words: str) -> None:
+    job = make_job(1, wall=10.0)
+    io(job, 0, 0.0, 0.01)
+    job.processes["cpu_user"], job.processes["cpu_system"] = 9.9 - system, system
+    job.processes["bytes_received"] = 2e9
+    expected = f"computation takes 100 %{words}; 2.00 GB went through sockets."
+    assert analyze(job).verdict.sentence.endswith(expected)
+
+
 def test_blocking_messages_are_matched_with_their_senders() -> None:
     job = make_job(2, wall=10.0)
     io(job, 1, 0.0, 5.0)

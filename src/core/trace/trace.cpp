@@ -161,6 +161,12 @@ void count_untraced(Op op, std::int64_t moved) {
          static_cast<std::uint64_t>(moved));
 }
 
+void count_message(Op op, std::int64_t moved) {
+  if (!on() || moved <= 0) return;
+  Process& row = process();
+  bump(op == Op::read ? row.bytes_received : row.bytes_sent, static_cast<std::uint64_t>(moved));
+}
+
 long read_own_file(const char* path, void* data, std::size_t size) {
   const long got = base::read_file(path, data, size);
   if (got < 0) return got;

@@ -489,6 +489,8 @@ void add(std::uint64_t Process::* fact, std::uint64_t value);
 /// Counts a read or write of the program on a descriptor without a row (a pipe, a socket), which
 /// the kernel counts, too. `moved`: negative if it failed.
 void count_untraced(Op op, std::int64_t moved);
+/// Counts the bytes of a read or write of the program on a socket. `moved`: negative if it failed.
+void count_message(Op op, std::int64_t moved);
 /// Reads the start of a file for the tracer itself, and counts the calls as its own; returns the
 /// bytes read or -errno.
 long read_own_file(const char* path, void* data, std::size_t size);

@@ -1,5 +1,7 @@
 #include "observe/preload/calls.hpp"
 
+#include <sys/stat.h>
+
 #include <cerrno>
 
 #include "core/base/base.hpp"
@@ -26,6 +28,11 @@ std::uint64_t begin_of(const Transfer& transfer, Description& file, std::uint64_
 }
 
 }  // namespace
+
+bool is_socket(int descriptor) {
+  struct stat facts{};
+  return base::system_call(SYS_fstat, descriptor, &facts) == 0 && S_ISSOCK(facts.st_mode);
+}
 
 [[gnu::hot]] void count_transfer(const Transfer& transfer, Description& file, Span span,
                                  std::int64_t moved) {

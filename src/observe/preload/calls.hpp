@@ -122,12 +122,20 @@ auto count_call(const trace::CallStart& call, Real real, Count count) {
   return count_call(call, real, count, [](auto) {});
 }
 
+/// The fewest bytes of a read or write on a descriptor without a row that is asked whether it is a
+/// socket.
+constexpr std::int64_t kMessage = 4096;
+bool is_socket(int descriptor);
+
 /// Makes the real call, a read or write on a descriptor without a row.
 template <class Real>
-auto count_untraced(Symbol symbol, Real real) {
+auto count_untraced(const Transfer& call, Real real) {
   if (!active()) return real();
-  const auto moved = make_shown_call(start_alone(symbol), trace::ticks(), real);
-  if (active()) trace::count_untraced(op_of(symbol), moved);
+  const auto moved = make_shown_call(start_alone(call.symbol), trace::ticks(), real);
+  if (!active()) return moved;
+  trace::count_untraced(op_of(call.symbol), moved);
+  if (moved >= kMessage && is_socket(call.descriptor))
+    trace::count_message(op_of(call.symbol), moved);
   return moved;
 }
 
@@ -136,7 +144,7 @@ auto count_untraced(Symbol symbol, Real real) {
 template <class Real>
 auto trace_transfer(const Transfer& call, Real real) {
   Description* file = active() ? descriptors::find(call.descriptor) : nullptr;
-  if (file == nullptr) return count_untraced(call.symbol, real);
+  if (file == nullptr) return count_untraced(call, real);
   return count_call(
       start_of(call, *file), real,
       [&](Span span, auto moved) { count_transfer(call, *file, span, moved); },

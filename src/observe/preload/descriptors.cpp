@@ -1,7 +1,6 @@
 // Wrappers of calls on descriptors: close, duplicate, seek, synchronise, truncate, lock.
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -235,12 +234,4 @@ PARIO_WRAP(int, ioctl, int fd, unsigned long request, ...) {
   va_end(arguments);
   return trace_on_descriptor(Symbol::ioctl, fd,
                              [&] { return PARIO_REAL(ioctl)(fd, request, argument); });
-}
-
-// These calls on sockets are not counted; layers need them, because messages may hold descriptors.
-PARIO_WRAP(ssize_t, sendmsg, int fd, const msghdr* message, int flags) {
-  return PARIO_REAL(sendmsg)(fd, message, flags);
-}
-PARIO_WRAP(int, sendmmsg, int fd, mmsghdr* messages, unsigned count, int flags) {
-  return PARIO_REAL(sendmmsg)(fd, messages, count, flags);
 }

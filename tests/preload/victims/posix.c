@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
@@ -167,6 +168,26 @@ static void invalid(void) {
     CHECK(open(names[i], O_TMPFILE | O_RDONLY, 0600) == -1 && errno == EINVAL);
 }
 
+// 10,160 bytes in each direction: of reads and writes only large ones count.
+static void sockets(void) {
+  int ends[2], pipes[2];
+  char got[5000];
+  CHECK(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends) == 0 && pipe(pipes) == 0);
+  struct iovec piece = {block, 20}, place = {got, sizeof got};
+  struct msghdr out = {.msg_iov = &piece, .msg_iovlen = 1};
+  struct msghdr in = {.msg_iov = &place, .msg_iovlen = 1};
+  struct mmsghdr outs[2] = {{.msg_hdr = out}, {.msg_hdr = out}}, ins[2] = {{in, 0}, {in, 0}};
+  CHECK(send(ends[0], block, 100, 0) == 100 && recv(ends[1], got, sizeof got, 0) == 100);
+  CHECK(sendto(ends[0], got, 5000, 0, NULL, 0) == 5000);
+  CHECK(recvfrom(ends[1], got, sizeof got, 0, NULL, NULL) == 5000);
+  CHECK(sendmsg(ends[0], &out, 0) == 20 && recvmsg(ends[1], &in, 0) == 20);
+  CHECK(sendmmsg(ends[0], outs, 2, 0) == 2 && recvmmsg(ends[1], ins, 2, 0, NULL) == 2);
+  CHECK(write(ends[0], got, 5000) == 5000 && read(ends[1], got, sizeof got) == 5000);
+  CHECK(write(ends[0], got, 70) == 70 && read(ends[1], got, sizeof got) == 70);
+  CHECK(write(pipes[1], got, 5000) == 5000 && read(pipes[0], got, sizeof got) == 5000);
+  CHECK(recv(ends[1], got, sizeof got, MSG_DONTWAIT) == -1 && errno == EAGAIN);
+}
+
 static void closed(void) {
   close(0), close(1), close(2);
   CHECK(open("first", O_RDWR | O_CREAT, 0644) == 0);
@@ -182,7 +203,8 @@ static const struct {
                  {"special", special}, {"between", between},
                  {"mapped", map_file}, {"asynchronous", asynchronous},
                  {"closing", closing}, {"inherited", use_inherited},
-                 {"closed", closed},   {"invalid", invalid}};
+                 {"closed", closed},   {"invalid", invalid},
+                 {"sockets", sockets}};
 
 int main(int argc, char** argv) {
   for (size_t i = 0; argc == 2 && i < sizeof scenarios / sizeof scenarios[0]; ++i)

@@ -23,6 +23,8 @@ WORTH = 0.02
 SMALL_PART = 0.1
 #: I/O is efficient if the bytes at the reference rates explain this part of its time.
 EFFICIENT = 0.7
+#: Fewer bytes through sockets are not worth a word.
+LEAST_MESSAGES = 10_000_000
 #: Untraced work of the kernel is named from this part of the wall time on.
 KERNEL_PART = 0.2
 #: A slower device explains nothing: part of the default rate for its kind of file system.
@@ -50,6 +52,7 @@ class Ruling:
     moved: int  # bytes to and from storage
     covered: bool  # the tables hold the whole run
     kernel: float = 0.0  # processor seconds of the kernel outside of traced calls
+    messages: int = 0  # bytes received and sent through sockets
 
     @property
     def gain(self) -> float:
@@ -133,16 +136,18 @@ def _saving(ruling: Ruling, whole: str = "") -> str:
 
 def _rest(ruling: Ruling) -> str:
     """Return the largest other part of the time, if the log knows it."""
+    through = f"; {size(ruling.messages)} went through sockets" if ruling.messages else ""
     if ruling.bound == "idle":
-        return "; the processes mostly slept or waited for something outside"
+        return f"; the processes mostly slept or waited for something outside{through}"
     if ruling.bound not in _NAMES:
         return ""
     wall = ruling.split.wall
     part: float = getattr(ruling.split, ruling.bound)
     text = f"; {_NAMES[ruling.bound]} takes {percent(part, wall)}"
     if ruling.bound != "compute" or ruling.kernel < KERNEL_PART * wall:
-        return text
-    return f"{text}, {percent(ruling.kernel, wall)} of it in the kernel {_UNTRACED}"
+        return f"{text}{through}"
+    reason = "" if through else f" {_UNTRACED}"
+    return f"{text}, {percent(ruling.kernel, wall)} of it in the kernel{reason}{through}"
 
 
 def is_efficient(facts: Facts) -> bool:

@@ -15,7 +15,7 @@ from pario.see.analyze.arrays import sums
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.model import Bound, Finding, KernelTotals, Progress, Split, Verdict
 from pario.see.analyze.reconcile import queue_sentence, unexplained_seconds, unseen_sentence
-from pario.see.analyze.sentence import Ruling, grade, is_efficient, sentence
+from pario.see.analyze.sentence import LEAST_MESSAGES, Ruling, grade, is_efficient, sentence
 from pario.see.analyze.summaries import stored_bytes
 
 _ENDED = Progress()
@@ -95,6 +95,7 @@ def _ruling(
         moved=sum(stored_bytes(facts)),
         covered=covered,
         kernel=_kernel_seconds(facts),
+        messages=_count_messages(facts),
     )
 
 
@@ -105,6 +106,14 @@ def _kernel_seconds(facts: Facts) -> float:
     own = facts.lanes.of_process == lane
     system = float(np.nan_to_num(processes["cpu_system"][own]).sum())
     return min(system, float(np.nan_to_num(unexplained_seconds(facts))[lane])) if own.any() else 0.0
+
+
+def _count_messages(facts: Facts) -> int:
+    """Return the bytes that went through sockets, of programs without MPI; 0 for a few."""
+    processes = facts.job.processes
+    own = processes[facts.lanes.of_process >= 0]
+    through = int(own["bytes_received"].sum() + own["bytes_sent"].sum())
+    return 0 if facts.lanes.mpi or through < LEAST_MESSAGES else through
 
 
 def _unseen(facts: Facts, *, counted: bool = False) -> tuple[str, ...]:
