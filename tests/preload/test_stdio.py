@@ -121,6 +121,7 @@ def test_two_streams_on_one_file_and_a_fork_count_everything_once(
     counts = run.counts(work / "shared", "stdio")
     assert run.status == 0
     assert (counts["bytes_written"], counts["writes"]) == (7504, 7503)
+    assert (counts["opens"], counts["closes"]) == (1, 2)  # fdopen opens no file
     assert (work / "shared").stat().st_size == 7504
 
 

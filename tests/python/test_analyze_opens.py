@@ -8,7 +8,7 @@ import pytest
 from pario.see.analyze import analyze
 from pario.see.tables.model import LoaderUse
 from tests.python import layer_jobs
-from tests.python.jobs import add_function, add_record
+from tests.python.jobs import add_record
 from tests.python.rule_cases import job
 
 
@@ -30,14 +30,3 @@ def test_files_of_a_data_loader_are_read_ahead(kind: str) -> None:
     made.loaders = [LoaderUse(0, kind, "Images", 2, 32, processors=8, batches=100)]
     settings = analyze(made).findings[0].settings
     assert [one.key for one in settings] == (["loader_ahead"] if kind == "DataLoader" else [])
-
-
-@pytest.mark.parametrize("function, times", [("fdopen", 400), ("fopen", 800)])
-def test_a_stream_on_an_open_descriptor_is_no_second_open(function: str, times: int) -> None:
-    made = job()
-    counts = {"opens": 400, "closes": 400, "open_time": 2.0}
-    add_record(made, 0, "/scratch/a.npy", **counts)
-    add_record(made, 0, "/scratch/a.npy", "stdio", **counts)
-    add_function(made, 0, function, "open", calls=400)
-    (finding,) = analyze(made).findings
-    assert finding.title == f"/scratch/a.npy opened and closed {times} times"

@@ -77,15 +77,24 @@ std::FILE* trace_temporary_stream(Symbol symbol, Real real) {
   return count_call(start_alone(symbol), real, count, forget_stream);
 }
 
-/// Counts fdopen; from then on both the stream and calls on the descriptor move the offset.
+/// Counts fdopen, which opens no file; from then on both the stream and calls on the descriptor
+/// move the offset. Its event has the flags of the file in place of an offset, as one of an open
+/// has.
 void count_fdopen(Description& file, Span span, const std::FILE* stream) {
   const long offset =
       stream == nullptr ? -1 : base::system_call(SYS_lseek, stream->_fileno, 0, SEEK_CUR);
   file.shared.store(offset >= 0, std::memory_order_relaxed);
   file.position.store(offset < 0 ? 0 : static_cast<std::uint64_t>(offset),
                       std::memory_order_relaxed);
-  count_row_open(Symbol::fdopen, record_of(file, Layer::stdio),
-                 file.open_flags.load(std::memory_order_relaxed), span, stream == nullptr);
+  trace::Record* record = record_of(file, Layer::stdio);
+  if (record == nullptr) return;
+  const int flags = file.open_flags.load(std::memory_order_relaxed);
+  trace::count(record, {.function = id_of(Symbol::fdopen),
+                        .op = trace::Op::other,
+                        .start = span.start,
+                        .end = span.end,
+                        .offset = static_cast<std::uint64_t>(flags),
+                        .result = stream == nullptr ? -1 : 0});
 }
 
 /// Counts the pending run and the buffer of a stream before it is closed. Returns the row in which

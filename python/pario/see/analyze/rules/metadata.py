@@ -8,9 +8,8 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze import idioms
-from pario.see.analyze.accounts import find_callers
-from pario.see.analyze.arrays import Floats, Ints, Mask, columns, sums
-from pario.see.analyze.cells import KINDS, LIBRARIES, POSIX, READ, STDIO, WRITE, find_rows
+from pario.see.analyze.arrays import Floats, Ints, Mask, sums
+from pario.see.analyze.cells import KINDS, LIBRARIES, READ, STDIO, WRITE, find_rows
 from pario.see.analyze.durations import find_open_seconds
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
@@ -55,8 +54,7 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
     if not mask.any():
         return
     subject = scene(facts, mask, facts.meta_seconds)
-    rows = subject.rows
-    count = float(opens[rows].sum()) - _count_streams_of_descriptors(facts, rows)
+    rows, count = subject.rows, float(opens[mask].sum())
     needless = all_but_one(per_rank[rows])
     kinds = (OPEN, CLOSE, OTHER)
     alone = facts.writes[rows] <= FEW_WRITES * opens[rows]
@@ -106,20 +104,6 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
             f" most {OPEN_WORK.text} for each"
         ),
     )
-
-
-def _count_streams_of_descriptors(facts: Facts, rows: Ints) -> float:
-    """Return the number of opens that fdopen made of descriptors which are opened in these rows,
-    too: to a program, as with numpy.load, both are one."""
-    process, file, layer, opens = columns(facts.records, rows, "process", "file", "layer", "opens")
-    key = process.astype(np.int64) * len(facts.job.files) + file
-    below = layer == POSIX
-    streams = (layer == STDIO) & find_callers(facts.job, "fdopen")[process]
-    keys, of_key = np.unique(key[below], return_inverse=True)
-    descriptors = np.append(sums(of_key, opens[below].astype(np.float64), len(keys)), 0.0)
-    place = np.searchsorted(keys, key[streams])
-    same = np.append(keys, -1)[place] == key[streams]
-    return float(np.minimum(opens[streams], np.where(same, descriptors[place], 0.0)).sum())
 
 
 def _claim_transfers(facts: Facts, rows: Ints, alone: Mask, in_library: Mask) -> list[Claim]:
