@@ -8,8 +8,8 @@
 //
 // Three kinds of calls are not counted: those that arrive while the same thread is inside the
 // tracer (in a signal handler), those of the child of a vfork, which shares its parent's memory,
-// and those on descriptors that are no files, such as sockets and pipes (stdin, stdout and stderr
-// are always counted).
+// and those on descriptors that are no files, such as sockets, of which only the bytes are, and
+// pipes (stdin, stdout and stderr are always counted).
 #pragma once
 
 namespace pario::preload {

@@ -19,13 +19,8 @@ auto trace_message(Symbol symbol, trace::Op op, Real real, Bytes bytes) {
 }
 
 template <class Real>
-ssize_t receive(Symbol symbol, Real real) {
-  return trace_message(symbol, trace::Op::read, real, [](ssize_t moved) { return moved; });
-}
-
-template <class Real>
-ssize_t send_message(Symbol symbol, Real real) {
-  return trace_message(symbol, trace::Op::write, real, [](ssize_t moved) { return moved; });
+ssize_t trace_message(Symbol symbol, trace::Op op, Real real) {
+  return trace_message(symbol, op, real, [](ssize_t moved) { return moved; });
 }
 
 std::int64_t sum_bytes(const mmsghdr* messages, int count) {
@@ -37,25 +32,27 @@ std::int64_t sum_bytes(const mmsghdr* messages, int count) {
 }  // namespace
 
 PARIO_WRAP(ssize_t, recv, int fd, void* data, size_t size, int flags) {
-  return receive(Symbol::recv, [&] { return PARIO_REAL(recv)(fd, data, size, flags); });
+  return trace_message(Symbol::recv, trace::Op::read,
+                       [&] { return PARIO_REAL(recv)(fd, data, size, flags); });
 }
 PARIO_WRAP(ssize_t, __recv_chk, int fd, void* data, size_t size, size_t capacity, int flags) {
-  return receive(Symbol::__recv_chk,
-                 [&] { return PARIO_REAL(__recv_chk)(fd, data, size, capacity, flags); });
+  return trace_message(Symbol::__recv_chk, trace::Op::read,
+                       [&] { return PARIO_REAL(__recv_chk)(fd, data, size, capacity, flags); });
 }
 PARIO_WRAP(ssize_t, recvfrom, int fd, void* data, size_t size, int flags, sockaddr* from,
            socklen_t* length) {
-  return receive(Symbol::recvfrom,
-                 [&] { return PARIO_REAL(recvfrom)(fd, data, size, flags, from, length); });
+  return trace_message(Symbol::recvfrom, trace::Op::read,
+                       [&] { return PARIO_REAL(recvfrom)(fd, data, size, flags, from, length); });
 }
 PARIO_WRAP(ssize_t, __recvfrom_chk, int fd, void* data, size_t size, size_t capacity, int flags,
            sockaddr* from, socklen_t* length) {
-  return receive(Symbol::__recvfrom_chk, [&] {
+  return trace_message(Symbol::__recvfrom_chk, trace::Op::read, [&] {
     return PARIO_REAL(__recvfrom_chk)(fd, data, size, capacity, flags, from, length);
   });
 }
 PARIO_WRAP(ssize_t, recvmsg, int fd, msghdr* message, int flags) {
-  return receive(Symbol::recvmsg, [&] { return PARIO_REAL(recvmsg)(fd, message, flags); });
+  return trace_message(Symbol::recvmsg, trace::Op::read,
+                       [&] { return PARIO_REAL(recvmsg)(fd, message, flags); });
 }
 PARIO_WRAP(int, recvmmsg, int fd, mmsghdr* messages, unsigned count, int flags,
            timespec* patience) {
@@ -65,15 +62,17 @@ PARIO_WRAP(int, recvmmsg, int fd, mmsghdr* messages, unsigned count, int flags,
       [&](int received) { return sum_bytes(messages, received); });
 }
 PARIO_WRAP(ssize_t, send, int fd, const void* data, size_t size, int flags) {
-  return send_message(Symbol::send, [&] { return PARIO_REAL(send)(fd, data, size, flags); });
+  return trace_message(Symbol::send, trace::Op::write,
+                       [&] { return PARIO_REAL(send)(fd, data, size, flags); });
 }
 PARIO_WRAP(ssize_t, sendto, int fd, const void* data, size_t size, int flags, const sockaddr* to,
            socklen_t length) {
-  return send_message(Symbol::sendto,
-                      [&] { return PARIO_REAL(sendto)(fd, data, size, flags, to, length); });
+  return trace_message(Symbol::sendto, trace::Op::write,
+                       [&] { return PARIO_REAL(sendto)(fd, data, size, flags, to, length); });
 }
 PARIO_WRAP(ssize_t, sendmsg, int fd, const msghdr* message, int flags) {
-  return send_message(Symbol::sendmsg, [&] { return PARIO_REAL(sendmsg)(fd, message, flags); });
+  return trace_message(Symbol::sendmsg, trace::Op::write,
+                       [&] { return PARIO_REAL(sendmsg)(fd, message, flags); });
 }
 PARIO_WRAP(int, sendmmsg, int fd, mmsghdr* messages, unsigned count, int flags) {
   return trace_message(

@@ -86,15 +86,9 @@ void count_fdopen(Description& file, Span span, const std::FILE* stream) {
   file.shared.store(offset >= 0, std::memory_order_relaxed);
   file.position.store(offset < 0 ? 0 : static_cast<std::uint64_t>(offset),
                       std::memory_order_relaxed);
-  trace::Record* record = record_of(file, Layer::stdio);
-  if (record == nullptr) return;
   const int flags = file.open_flags.load(std::memory_order_relaxed);
-  trace::count(record, {.function = id_of(Symbol::fdopen),
-                        .op = trace::Op::other,
-                        .start = span.start,
-                        .end = span.end,
-                        .offset = static_cast<std::uint64_t>(flags),
-                        .result = stream == nullptr ? -1 : 0});
+  count_row(Symbol::fdopen, record_of(file, Layer::stdio), span, stream == nullptr,
+            static_cast<std::uint64_t>(flags));
 }
 
 /// Counts the pending run and the buffer of a stream before it is closed. Returns the row in which
