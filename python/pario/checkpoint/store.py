@@ -214,7 +214,7 @@ class Store:
     """The checkpoints of a directory. ``in_parts``: the form of new checkpoints.
 
     ``has_manifest``: False for a stage, whose files may be incomplete on this node. ``durable``:
-    names and manifests are flushed to the disk; without it, only the directory is.
+    names and manifests are flushed to the disk.
     """
 
     def __init__(

@@ -147,7 +147,7 @@ def _rest(ruling: Ruling) -> str:
     if ruling.bound != "compute" or ruling.kernel < KERNEL_PART * wall:
         return f"{text}{through}"
     reason = "" if through else f" {_UNTRACED}"
-    return f"{text}, {percent(ruling.kernel, wall)} of it in the kernel{reason}{through}"
+    return f"{text}, {percent(ruling.kernel, part)} of it in the kernel{reason}{through}"
 
 
 def is_efficient(facts: Facts) -> bool:
