@@ -20,6 +20,7 @@ from pario.cli.arguments import add_logs, add_output
 from pario.cli.measured import add_measure, advise_by_replays
 from pario.cli.pages import write_text
 from pario.errors import ParioError
+from pario.messages import print_note
 from pario.progress import progress
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def hand_out(text: str, path: Path | None, remarks: Iterable[str]) -> None:
     else:
         write_text(path, text)
     for line in remarks:
-        print(line, file=sys.stderr)
+        print_note(line)
 
 
 def expect_writable(path: Path | None) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pario import wording
 from pario.cli.pages import write_text
 from pario.cli.paths import require_directory
 from pario.errors import ParioError
+from pario.messages import print_line
 from pario.progress import progress
 
 
@@ -29,9 +29,5 @@ def calibrate(directory: Path, output: Path | None) -> int:
     if output:
         write_text(output, text_of(machine))
     print()
-    print(
-        wording.printable(
-            f"Kept in {output or path}: pario whatif LOG --machine {output or 'this'}"
-        )
-    )
+    print_line(f"Kept in {output or path}: pario whatif LOG --machine {output or 'this'}")
     return 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from pario.cli.numbers import positive
 from pario.cli.pages import write_text
 from pario.cli.paths import path, require_directory
 from pario.errors import ParioError
+from pario.messages import print_lines, print_note
 from pario.scratch import scratch
 
 _LAST = Path()
@@ -134,12 +134,11 @@ def keep(
             print(f"Since {found[0]}:")
             before = found[1]
     if before is not None:
-        for line in list_changes(before, result):
-            print(line)
+        print_lines(list_changes(before, result))
     try:
         history.keep(folder, result)
     except OSError as error:
-        print(f"pario bench: the result is not kept: {error}", file=sys.stderr)
+        print_note(f"pario bench: the result is not kept: {error}")
     if arguments.json:
         write_text(arguments.json, json.dumps(result, indent=1) + "\n")
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from pario import wording
 from pario.cli.bench_common import add_keeping, add_place, add_ranks, earlier, keep, place_below
+from pario.messages import print_lines
 from pario.prove.bench.s3d_table import FORMAT, GRID, PUBLISHED, RANKS, UNIT, VERSION, WAYS, rows_of
 
 HELP = "S3D's checkpoint: independent, sieved, collective"
@@ -44,8 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     before = earlier(arguments)
     with place_below(arguments.directory) as place, tempfile.TemporaryDirectory() as logs:
         result = _measure(arguments, place, Path(logs))
-    for line in page(result):
-        print(line)
+    print_lines(page(result))
     keep(arguments, result, before)
     return 0
 

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from pario.cli.arguments import add_action
 from pario.cli.numbers import positive
 from pario.cli.paths import path_text
+from pario.messages import print_json, print_line, print_note
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -172,7 +171,7 @@ def _found(path: str, step: int | None = None) -> Any:
 
     header, skipped = find(path, step)
     for message in skipped:
-        print(f"pario checkpoint: {message}", file=sys.stderr)
+        print_note(f"pario checkpoint: {message}")
     return header
 
 
@@ -187,16 +186,16 @@ def _ls(arguments: argparse.Namespace) -> int:
     ]
     rows += [_row(found, "not finished") for found in store.list_unfinished()]
     if arguments.json:
-        print(json.dumps(rows, indent=2))
+        print_json(rows)
         return 0
     for row in rows:
-        print(
+        print_line(
             f"{row['step']:>10}  {wording.size(row['bytes']):>8}  {row['saved']} "
-            f" {wording.printable(row['file'])}  {row['state']}".rstrip()
+            f" {row['file']}  {row['state']}".rstrip()
         )
     if not rows:
         what = "no checkpoints" if Path(arguments.path).exists() else "no such file or directory"
-        print(f"{wording.printable(arguments.path)}: {what}", file=sys.stderr)
+        print_note(f"{arguments.path}: {what}")
     return 0 if rows else 1
 
 
@@ -273,22 +272,19 @@ def _show(arguments: argparse.Namespace) -> int:
             "about": header.about,
             "arrays": rows,
         }
-        print(json.dumps(document, indent=2, default=lambda value: value.tolist()))
+        print_json(document, lambda value: value.tolist())
         return 0
     total, stored = (sum(row[size] for row in rows) for size in ("bytes", "stored_bytes"))
     compressed = f" ({_compression(total, stored)})" if stored != total else ""
-    print(
-        f"{wording.printable(header.path)}: step {header.step}, {wording.size(total)}{compressed}"
-    )
+    print_line(f"{header.path}: step {header.step}, {wording.size(total)}{compressed}")
     about = header.about
     if about:
-        hosts = wording.printable(", ".join(about["hosts"]))
-        print(
-            f"  saved {about['saved']} by {wording.plural(about['ranks'], 'rank')} on {hosts},"
-            f" pario {about['pario']}"
+        print_line(
+            f"  saved {about['saved']} by {wording.plural(about['ranks'], 'rank')} on"
+            f" {', '.join(about['hosts'])}, pario {about['pario']}"
         )
     for name, value in header.attrs.items():
-        print(f"  {wording.printable(name)} = {wording.printable(repr(value))}")
+        print_line(f"  {name} = {value!r}")
     _print_arrays(rows)
     return 0
 
@@ -330,7 +326,6 @@ def _compression(size: int, stored: int) -> str:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from pario import wording
     from pario.checkpoint.errors import CheckpointError
     from pario.checkpoint.header import read_header
     from pario.checkpoint.store import Store
@@ -343,7 +338,7 @@ def _verify(arguments: argparse.Namespace) -> int:
         except CheckpointError as error:
             if not paths:
                 raise
-            print(wording.printable(str(error)))
+            print_line(str(error))
             bad += 1
     return 1 if bad else 0
 
@@ -356,23 +351,19 @@ def _verify_one(header: Any) -> int:
     line, bad = RateLine(header.path), 0
     for text in damages(header, line.show):
         line.clear()
-        print(f"{wording.printable(header.path)}: {text}")
+        print_line(f"{header.path}: {text}")
         bad += 1
     line.clear()
     blocks = sum(len(entry.layout.blocks) for entry in header.entries.values() if len(entry.sums))
     if not blocks:
-        print(f"{wording.printable(header.path)}: has no checksums: it was not saved by pario")
+        print_line(f"{header.path}: has no checksums: it was not saved by pario")
     elif not bad:
         arrays = wording.plural(len(header.entries), "array")
-        print(
-            f"{wording.printable(header.path)}: {wording.plural(blocks, 'block')} of {arrays} are"
-            " well"
-        )
+        print_line(f"{header.path}: {wording.plural(blocks, 'block')} of {arrays} are well")
     return bad
 
 
 def _diff(arguments: argparse.Namespace) -> int:
-    from pario import wording
     from pario.checkpoint.examine import differences
     from pario.progress import RateLine
 
@@ -380,14 +371,13 @@ def _diff(arguments: argparse.Namespace) -> int:
     line, count = RateLine(one.path), 0
     for text in differences(one, other, arguments.tolerance, line.show):
         line.clear()
-        print(wording.printable(text))
+        print_line(text)
         count += 1
     line.clear()
     return 1 if count else 0
 
 
 def _prune(arguments: argparse.Namespace) -> int:
-    from pario import wording
     from pario.checkpoint.errors import CheckpointError
     from pario.checkpoint.retention import Keep, Retention
     from pario.checkpoint.store import Store
@@ -408,7 +398,7 @@ def _prune(arguments: argparse.Namespace) -> int:
         for path in store.prune(
             lambda found: retention.select_removable(found, lambda one: not _state(one.path))
         ):
-            print(f"removed {wording.printable(str(path))}")
+            print_line(f"removed {path}")
     finally:
         store.release()
     return 0
@@ -418,7 +408,6 @@ def _merge(arguments: argparse.Namespace) -> int:
     """Merges a checkpoint; only the first rank prints."""
     import os
 
-    from pario import wording
     from pario.checkpoint.examine import merge
     from pario.cli.records_ranks import ranks_here
     from pario.progress import RateLine
@@ -441,7 +430,7 @@ def _merge(arguments: argparse.Namespace) -> int:
         finally:
             line.clear()
         if ranks.is_first:
-            print(wording.printable(str(path)))
+            print_line(str(path))
     return 0
 
 
@@ -460,12 +449,11 @@ def _convert(arguments: argparse.Namespace) -> int:
         compress=arguments.compress,
     )
     if others:
-        print(
+        print_note(
             f"pario checkpoint: {wording.plural(len(others), 'value')} without elements left out:"
-            f" {wording.printable(', '.join(others[:5]))}{', ...' if others[5:] else ''}",
-            file=sys.stderr,
+            f" {', '.join(others[:5])}{', ...' if others[5:] else ''}"
         )
-    print(wording.printable(str(path)))
+    print_line(str(path))
     return 0
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
+
+from pario.messages import print_json
 
 MARGIN = 12
 
@@ -21,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     facts = list(list_facts())
     if arguments.json:
-        print(json.dumps([dataclasses.asdict(fact) for fact in facts], indent=2))
+        print_json([dataclasses.asdict(fact) for fact in facts])
     else:
         for fact in facts:
             print(f"{fact.subject:<{MARGIN}}{fact.value}")

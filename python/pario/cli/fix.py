@@ -20,6 +20,7 @@ from pario.cli.advise import describe
 from pario.cli.pages import write_text
 from pario.cli.report import show_recorded, was_recorded
 from pario.errors import ParioError
+from pario.messages import print_note
 from pario.progress import progress
 from pario.wording import exit_status
 
@@ -66,19 +67,13 @@ def _run_all(loop: _Loop) -> Outcome:
         loop.explain_why_not(first, found)
         return first.outcome
     loop.tell(found)
-    print(f"pario: the settings are in {loop.file}", file=sys.stderr)
+    print_note(f"pario: the settings are in {loop.file}")
     if loop.arguments.dry_run:
-        print(
-            f"pario: not run again (--dry-run). To use them: {loop.command_with_settings}",
-            file=sys.stderr,
-        )
+        print_note(f"pario: not run again (--dry-run). To use them: {loop.command_with_settings}")
         return first.outcome
     before, after = loop.run_again(first)
     if interrupted := next((one for one in (*before, *after) if one.interrupted), None):
-        print(
-            f"pario: interrupted by {interrupted.interrupted}: the settings are not judged",
-            file=sys.stderr,
-        )
+        print_note(f"pario: interrupted by {interrupted.interrupted}: the settings are not judged")
         return interrupted.outcome
     loop.compare(found, before, after)
     return after[-1].outcome
@@ -178,7 +173,7 @@ class _Loop:
                 "once as it is, once with settings, and if that is faster once more as it is, to"
                 " separate the gain from noise and caches (--repeat 1: not)"
             )
-        print(f"pario: the program will run {words}", file=sys.stderr)
+        print_note(f"pario: the program will run {words}")
 
     def run(self, side: str, number: int, settings: Settings | None = None) -> _Run:
         """Runs the command for one side."""
@@ -199,7 +194,7 @@ class _Loop:
             )
             write_text(self.file, render(first.analysis, advice, lines))
         except ParioError as error:
-            print(f"pario: {error}", file=sys.stderr)
+            print_note(f"pario: {error}")
             return None
         return _Found(advice, lines)
 
@@ -213,13 +208,10 @@ class _Loop:
                 if first.interrupted
                 else f"failed ({exit_status(first.outcome.ending.status)})"
             )
-            print(
-                f"pario: the program {how}: no settings are sought, it is not run again",
-                file=sys.stderr,
-            )
+            print_note(f"pario: the program {how}: no settings are sought, it is not run again")
         elif found is not None:
             self.tell(found)
-            print("pario: the command is not run again", file=sys.stderr)
+            print_note("pario: the command is not run again")
 
     def _report(self, run: _Run) -> None:
         """Prints the report of a run. An error here must not hide the program's exit status."""
@@ -228,7 +220,7 @@ class _Loop:
     def tell(self, found: _Found) -> None:
         """Prints the measured remedies, the findings that the settings repair, and the others."""
         for line in (*found.measured, *describe(found.advice)):
-            print(line, file=sys.stderr)
+            print_note(line)
 
     def run_again(self, first: _Run) -> tuple[list[_Run], list[_Run]]:
         """Runs with the settings, and between and after these runs as it is, so that a drift of the
@@ -276,14 +268,14 @@ class _Loop:
                     stream=self.stream,
                 )
         except ParioError as error:
-            print(f"pario: {error}", file=sys.stderr)
+            print_note(f"pario: {error}")
             return
         self._keep_judgement(found, before[0], comparison, after[-1].outcome)
         if self.arguments.json:
             return
         for line in (remark, self._conclusion(comparison, after[-1].outcome)):
             if line:
-                print(line, file=sys.stderr)
+                print_note(line)
 
     def _keep_judgement(
         self, found: _Found, first: _Run, comparison: Comparison, last: Outcome

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario.cli import numbers
+from pario.messages import print_note
 
 if TYPE_CHECKING:
     from pario.see.analyze.model import Analysis
@@ -111,12 +112,12 @@ class View:
         self._before = sample(analysis)
 
     def _wait(self) -> None:
-        print("pario: the run has no log yet", file=sys.stderr, flush=True)
+        print_note("pario: the run has no log yet")
 
     def _draw(self, analysis: Analysis, before: Sample | None) -> None:
         from pario.see.report.live import line
 
-        print(f"pario: {line(analysis, before)}", file=sys.stderr, flush=True)
+        print_note(f"pario: {line(analysis, before)}")
 
 
 class _Page(View):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from pario import filesystems, wording
 from pario.cli.paths import path_text, require_path
 from pario.errors import ParioError
+from pario.messages import print_json
 
 if TYPE_CHECKING:
     from pario.fix.stripe.filesystem import FileSystem, Quota
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise ParioError(f"{error.filename}: {error.strerror}") from error
     if arguments.json:
-        print(json.dumps([_document(one) for one in facts], indent=2))
+        print_json([_document(one) for one in facts])
     else:
         print("\n\n".join("\n".join(_page(one)) for one in facts))
     return 0

@@ -5,9 +5,7 @@ programs: files lie on several targets; stripes are set as on Lustre or Ceph.
 from __future__ import annotations
 
 import argparse
-import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +15,7 @@ from pario.cli.arguments import add_action
 from pario.cli.numbers import between
 from pario.cli.paths import path
 from pario.errors import ParioError
+from pario.messages import print_json, print_line, print_lines, print_note
 
 if TYPE_CHECKING:
     from pario.see.report.table import Column
@@ -162,13 +161,11 @@ def _up(arguments: argparse.Namespace) -> int:
     )
     outcome = up(arguments.directory, model, arguments.backing)
     for note in outcome.notes:
-        print(wording.printable(f"pario lab: {note}"), file=sys.stderr)
+        print_note(f"pario lab: {note}")
     speed = f"{wording.block(model.rate)}/s" if model.rate else "unlimited speed"
-    print(
-        wording.printable(
-            f"{outcome.point}: {wording.plural(model.targets, 'target')} of {speed}, files in"
-            f" {outcome.backing}"
-        )
+    print_line(
+        f"{outcome.point}: {wording.plural(model.targets, 'target')} of {speed}, files in"
+        f" {outcome.backing}"
     )
     return 0
 
@@ -190,9 +187,9 @@ def _status(arguments: argparse.Namespace) -> int:
     if arguments.reset:
         reset(arguments.directory)
     if arguments.json:
-        print(json.dumps(told, indent=2))
+        print_json(told)
     else:
-        print("\n".join(map(wording.printable, _page(arguments.directory, told))))
+        print_lines(_page(arguments.directory, told))
     return 0
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pario import wording
 from pario.cli.arguments import add_pack
 from pario.cli.paths import require_archive
+from pario.messages import print_note
 from pario.progress import show_progress
 
 if TYPE_CHECKING:
@@ -70,9 +71,7 @@ def _verify_places(archive: Archive, path: str) -> int:
     try:
         archive.verify_places()
     except OSError as error:
-        reason = wording.printable(str(error.strerror or error))
-        name = wording.printable(str(error.filename or path))
-        print(f"{name}: not verified: {reason}", file=sys.stderr)
+        print_note(f"{error.filename or path}: not verified: {error.strerror or error}")
         return 1
-    print(f"{wording.printable(path)}: {whole}, index verified", file=sys.stderr)
+    print_note(f"{path}: {whole}, index verified")
     return 0

@@ -4,7 +4,6 @@ advise`` and ``pario tune``."""
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Collection, Iterator
 from math import inf
 from pathlib import Path
@@ -14,6 +13,7 @@ from pario import wording
 from pario.cli.arguments import add_place
 from pario.cli.numbers import seconds_or_none
 from pario.errors import ParioError
+from pario.messages import print_note
 from pario.progress import progress
 
 if TYPE_CHECKING:
@@ -120,11 +120,10 @@ def add_measure(parser: argparse.ArgumentParser) -> None:
 
 def _announce(plan: Plan) -> None:
     """Say what the replays will take, before they begin."""
-    print(
+    print_note(
         f"pario: measuring {wording.plural(len(plan.remedies), 'remedy', 'remedies')} by replays in"
         f" {plan.directory}: at most {wording.seconds(plan.seconds)} and"
-        f" {wording.size(plan.size)}; none of the run's files is used (--measure 0: no replays)",
-        file=sys.stderr,
+        f" {wording.size(plan.size)}; none of the run's files is used (--measure 0: no replays)"
     )
 
 

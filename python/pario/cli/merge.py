@@ -7,7 +7,6 @@ which become one dataset of an HDF5 file: `pario merge 'out.{rank}.npy' --grid 2
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from pario import wording
 from pario.cli.numbers import positive
 from pario.cli.paths import path_text
 from pario.errors import ParioError
+from pario.messages import print_note
 from pario.progress import show_progress
 
 if TYPE_CHECKING:
@@ -104,10 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
             )
             assemble(mosaic, output, arguments.dataset, arguments.threads, show)
             what = f"{arguments.dataset}: {' x '.join(map(str, mosaic.shape))} {mosaic.dtype}"
-    print(
-        f"{wording.printable(arguments.output)}: {wording.plural(len(parts), 'part')}, {what}",
-        file=sys.stderr,
-    )
+    print_note(f"{arguments.output}: {wording.plural(len(parts), 'part')}, {what}")
     return 0
 
 

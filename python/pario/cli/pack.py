@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from pario.cli.arguments import add_archive_work
 from pario.cli.numbers import between, positive, positive_size
 from pario.cli.paths import path_or_host_text, path_text, require_directory
 from pario.errors import ParioError
+from pario.messages import print_note
 from pario.progress import show_progress
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     _require_apart(directory, output)
     with show_progress(output) as show:
         done = pack(directory, output, show=show, **options)
-    print(f"{wording.printable(output)}: {_describe(done)}", file=sys.stderr)
+    print_note(f"{output}: {_describe(done)}")
     return 0
 
 
@@ -105,7 +105,7 @@ def _send(directory: str, target: HostPath, transfers: int, options: dict[str, i
     done = send(directory, target, transfers, **options)
     described = f"{_describe(done.packing)}; " if done.packing else ""
     sent = f"{wording.size(done.sent)} of {wording.size(done.size)} sent"
-    print(f"{wording.printable(str(target))}: {described}{sent}", file=sys.stderr)
+    print_note(f"{target}: {described}{sent}")
     return 0
 
 
@@ -129,9 +129,8 @@ def _spread_files(arguments: argparse.Namespace) -> int:
         raise ParioError("--subdirs spreads a directory in place; expected no --output")
     with show_progress(arguments.directory) as show:
         moved = distribute(Path(arguments.directory), arguments.subdirs, arguments.by, show)
-    print(
-        f"{wording.printable(arguments.directory)}: {wording.plural(moved, 'file')} in"
-        f" {arguments.subdirs} subdirectories",
-        file=sys.stderr,
+    print_note(
+        f"{arguments.directory}: {wording.plural(moved, 'file')}"
+        f" in {arguments.subdirs} subdirectories"
     )
     return 0

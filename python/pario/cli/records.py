@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from typing import Any
 
 from pario.cli.arguments import add_action
 from pario.cli.numbers import positive, positive_size, size
 from pario.cli.one_process import RECORDS
 from pario.cli.paths import path_or_url_text, path_text, require_path
+from pario.messages import print_note
 
 FORMATS = (
     "lines",
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         with KeptObjects():
             return _run_action(arguments)
     except KeyboardInterrupt:
-        print("pario records: interrupted; nothing was left half done", file=sys.stderr)
+        print_note("pario records: interrupted; nothing was left half done")
         return 130
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pario import wording
 from pario.errors import ParioError
+from pario.messages import print_json, print_line, print_note
 from pario.progress import show_progress
 
 if TYPE_CHECKING:
@@ -82,13 +82,12 @@ def _facts_of_groups(path: str, file: GroupedFile) -> dict[str, Any]:
 def _stat(arguments: argparse.Namespace) -> int:
     found = [_facts(path) for path in arguments.paths]
     if arguments.json:
-        print(json.dumps(found, indent=2))
+        print_json(found)
         return 0
     for facts in found:
         count = wording.count(facts["records"])
-        print(
-            f"{wording.printable(facts['path'])}: {count} records ({facts['format']}),"
-            f" {wording.size(facts['bytes'])}"
+        print_line(
+            f"{facts['path']}: {count} records ({facts['format']}), {wording.size(facts['bytes'])}"
         )
         if "groups" in facts:
             each = (
@@ -169,9 +168,9 @@ def _get(arguments: argparse.Namespace) -> int:
 def say_skipped(path: str, records: int, first: str) -> None:
     """Prints on standard error that damaged records were skipped."""
     if records:
-        detail = f"; the first: {wording.printable(first)}" if first else ""
+        detail = f"; the first: {first}" if first else ""
         count = wording.plural(records, "damaged record")
-        print(f"{wording.printable(path)}: skipped {count}{detail}", file=sys.stderr)
+        print_note(f"{path}: skipped {count}{detail}")
 
 
 def _verify(arguments: argparse.Namespace) -> int:
@@ -181,11 +180,11 @@ def _verify(arguments: argparse.Namespace) -> int:
         with show_progress(path) as show:
             found = dataset.file.verify(arguments.threads, _MOST, show)
         for number, damage in found:
-            print(f"{wording.printable(path)}: record {number}: {wording.printable(damage)}")
+            print_line(f"{path}: record {number}: {damage}")
         if len(found) == _MOST:
-            print(f"{wording.printable(path)}: there may be more")
+            print_line(f"{path}: there may be more")
         if not found:
-            print(f"{wording.printable(path)}: {wording.count(len(dataset))} records are well")
+            print_line(f"{path}: {wording.count(len(dataset))} records are well")
         damaged += len(found)
     return 1 if damaged else 0
 
@@ -213,7 +212,7 @@ def _bench(arguments: argparse.Namespace) -> int:
         (row["length"] for row in rows if row["at_random"] >= 0.8 * row["in_order"]), None
     )
     if arguments.json:
-        print(json.dumps({"rows": rows, "break_even": break_even}, indent=2))
+        print_json({"rows": rows, "break_even": break_even})
         return 0
     print("records of    in order      at random (16 at a time)")
     for row in rows:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from pario.cli.records_look import say_skipped
 from pario.cli.records_ranks import find_first_text, require_shared
 from pario.errors import ParioError
 from pario.interrupts import check
+from pario.messages import print_note
 from pario.paths import is_url
 from pario.progress import Show, show_progress
 from pario.ranks import OneRank, Ranks
@@ -81,16 +81,13 @@ def _index_one(
         return
     each = f" ({size / records:.2g} B each)" if records else ""
     index = f"index of {wording.size(size)}{each}{_elsewhere(path, place)}"
-    print(
-        f"{wording.printable(path)}: {wording.count(records)} records ({kind}), {index}",
-        file=sys.stderr,
-    )
+    print_note(f"{path}: {wording.count(records)} records ({kind}), {index}")
 
 
 def _elsewhere(path: str, place: bytes) -> str:
     """Names the index file if it is not beside its file."""
     beside = path.rstrip("/") + ".pidx"
-    return "" if os.fsdecode(place) == beside else f" in {wording.printable(os.fsdecode(place))}"
+    return "" if os.fsdecode(place) == beside else f" in {os.fsdecode(place)}"
 
 
 def _index_groups(path: str, foreign: Foreign) -> None:
@@ -99,11 +96,7 @@ def _index_groups(path: str, foreign: Foreign) -> None:
     with show_progress(path):
         records, groups, size, place = write_index(path, foreign)
     found = f"{wording.count(records)} records ({foreign.name}) in {wording.count(groups)} groups"
-    print(
-        f"{wording.printable(path)}: {found}, index of"
-        f" {wording.size(size)}{_elsewhere(path, place)}",
-        file=sys.stderr,
-    )
+    print_note(f"{path}: {found}, index of {wording.size(size)}{_elsewhere(path, place)}")
 
 
 def _index(arguments: argparse.Namespace, ranks: Ranks) -> int:
@@ -209,11 +202,7 @@ def _pack(arguments: argparse.Namespace, ranks: Ranks) -> int:
         if not ranks.is_first:
             return 0
         size = Path(os.fsdecode(output)).stat().st_size
-    print(
-        f"{wording.printable(arguments.output)}: {wording.count(records)} files,"
-        f" {wording.size(size)}",
-        file=sys.stderr,
-    )
+    print_note(f"{arguments.output}: {wording.count(records)} files, {wording.size(size)}")
     return 0
 
 
@@ -266,10 +255,7 @@ def _convert_into(
     if not ranks.is_first:
         return 0
     more = f" and {len(outputs) - 1} more files" if len(outputs) > 1 else ""
-    print(
-        f"{wording.printable(name)}{more}: {wording.count(records)} records ({kind})",
-        file=sys.stderr,
-    )
+    print_note(f"{name}{more}: {wording.count(records)} records ({kind})")
     say_skipped(name, skipped, first)
     return 0
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from tempfile import gettempdir
 
@@ -21,6 +20,7 @@ from pario.cli.records_make import (
 )
 from pario.cli.records_ranks import find_first_text, require_shared
 from pario.errors import ParioError
+from pario.messages import print_note
 from pario.progress import show_progress
 from pario.ranks import Ranks
 
@@ -45,11 +45,7 @@ def shuffle(arguments: argparse.Namespace, ranks: Ranks) -> int:
         records, size, _, skipped, first = shuffle_records(*local, arguments.errors, show, ranks)
     first = find_first_text(ranks, first)
     if ranks.is_first:
-        print(
-            f"{wording.printable(arguments.output)}: {wording.count(records)} records,"
-            f" {wording.size(size)}",
-            file=sys.stderr,
-        )
+        print_note(f"{arguments.output}: {wording.count(records)} records, {wording.size(size)}")
         say_skipped(arguments.output, skipped, first)
     return 0
 

@@ -7,8 +7,6 @@ Prints calls, bytes and seconds of the run and of the replay side by side.
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING
 from pario import wording
 from pario.cli.arguments import add_logs, add_output, add_replays, add_settings_file
 from pario.cli.numbers import seconds
+from pario.messages import print_json, print_lines
 from pario.progress import progress
 
 if TYPE_CHECKING:
@@ -65,11 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
     found = fidelity(job, script, performance)
     if arguments.json:
         about = {"left_out": script.left_out, "mpiio": script.mpiio, "played": performance.seconds}
-        json.dump({"exact": found.exact, **asdict(found), **about}, sys.stdout, indent=2)
-        print()
+        print_json({"exact": found.exact, **asdict(found), **about})
     else:
-        for line in describe(script, performance, found):
-            print(line)
+        print_lines(describe(script, performance, found))
     return 0 if found.exact else 1
 
 

@@ -17,6 +17,7 @@ from pario.cli.follow import add_follow, follow
 from pario.cli.pages import append_text, write_page
 from pario.cli.threshold import add_threshold, status_of
 from pario.errors import ParioError
+from pario.messages import print_note
 from pario.progress import progress
 
 if TYPE_CHECKING:
@@ -134,17 +135,16 @@ def show_recorded(
             arguments.all,
         )
     except ParioError as error:
-        print(f"pario: {error}", file=sys.stderr)
+        print_note(f"pario: {error}")
 
 
 def was_recorded(directory: Path) -> bool:
     """True if a run left logs; prints an error otherwise."""
     if any(directory.glob("*.plog")):
         return True
-    print(
+    print_note(
         f"pario: nothing was recorded in {directory}: the program cannot be traced, or its log"
-        f" could not be written{_describe_io(directory)}",
-        file=sys.stderr,
+        f" could not be written{_describe_io(directory)}"
     )
     return False
 

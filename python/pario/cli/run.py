@@ -6,7 +6,6 @@ The program's output, exit status and signals are its own; the report goes to st
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from pario.cli.advise import parse_allowed
 from pario.cli.options import add_options, chosen_variables
 from pario.cli.report import show_recorded
 from pario.errors import ParioError
+from pario.messages import print_note
 
 if TYPE_CHECKING:
     from pario.see.launch import Settings
@@ -91,9 +91,8 @@ def _repeat(command: Sequence[str], settings: Settings, arguments: argparse.Name
         show_recorded(middle.directory, arguments)
     if not arguments.no_report and not arguments.json:
         times = ", ".join(wording.seconds(outcome.seconds) for outcome in outcomes)
-        print(
+        print_note(
             f"{wording.plural(len(outcomes), 'run')} in {series.directory}: {times}; reported:"
-            f" {middle.directory.name}",
-            file=sys.stderr,
+            f" {middle.directory.name}"
         )
     return outcomes[-1].finish()

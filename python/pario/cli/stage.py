@@ -9,13 +9,13 @@ continue after an interruption.
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
 from pario.cli.paths import path_text, require_directory, require_path
 from pario.errors import ParioError
+from pario.messages import print_note
 from pario.progress import show_progress
 
 if TYPE_CHECKING:
@@ -109,10 +109,7 @@ def _require_alone(local: Path, alone: bool) -> None:
 
 def _say(outcome: Outcome, where: str) -> int:
     copied = f"{wording.plural(outcome.copied, 'file')} ({wording.size(outcome.size)}) copied"
-    print(
-        f"{wording.printable(where)}: {copied}, {wording.count(outcome.same)} were there",
-        file=sys.stderr,
-    )
+    print_note(f"{where}: {copied}, {wording.count(outcome.same)} were there")
     for text in outcome.left:
-        print(f"left alone: {wording.printable(text)}", file=sys.stderr)
+        print_note(f"left alone: {text}")
     return 1 if outcome.left else 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from pario.cli.arguments import add_action
 from pario.cli.numbers import positive, size
 from pario.cli.paths import path_text, require_path
 from pario.errors import ParioError
+from pario.messages import print_json
 
 if TYPE_CHECKING:
     from pario.fix.stripe.layout import Part, Stripes, Wanted
@@ -266,7 +266,7 @@ def _show(arguments: argparse.Namespace) -> int:
         require_path(path, "an existing file or directory")
     found = [stripes_of(path) for path in arguments.paths]
     if arguments.json:
-        print(json.dumps([dataclasses.asdict(stripes) for stripes in found], indent=2))
+        print_json([dataclasses.asdict(stripes) for stripes in found])
     for stripes in found if not arguments.json else []:
         _say("\n".join(_lines(stripes)))
     return 0
@@ -416,12 +416,7 @@ def _advise_path(arguments: argparse.Namespace, path: str) -> int:
     choice = choose(expected, load_sweeps())
     lines = commands(kind, path, Path(path).is_dir(), make_request(choice))
     if arguments.json:
-        print(
-            json.dumps(
-                {"path": path, "kind": kind, **_document(expected, choice), "commands": lines},
-                indent=2,
-            )
-        )
+        print_json({"path": path, "kind": kind, **_document(expected, choice), "commands": lines})
     else:
         _say("\n".join(_advice(path, kind, expected, choice, lines)))
         if expected.files == 1:
@@ -495,7 +490,7 @@ def _advise_log(arguments: argparse.Namespace) -> int:
     with progress("pario: reading the logs"):
         found = advise(read([Path(path) for path in arguments.paths]), arguments.targets)
     if arguments.json:
-        print(json.dumps([_advice_document(advice) for advice in found], indent=2))
+        print_json([_advice_document(advice) for advice in found])
     else:
         _say("\n".join(_advice_table(found, arguments)))
     return 0

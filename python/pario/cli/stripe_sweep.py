@@ -4,8 +4,6 @@ system, and keeps the result for advice."""
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +13,7 @@ from pario.cli.arguments import add_action
 from pario.cli.numbers import between, positive, positive_size, seconds
 from pario.cli.paths import path, require_directory
 from pario.errors import ParioError
+from pario.messages import print_json, print_line, print_lines, print_note
 from pario.progress import progress
 
 if TYPE_CHECKING:
@@ -152,18 +151,18 @@ def _machine(directory: Path) -> Machine:
 
     machine = kept_machine(directory)
     if machine is None:
-        print("pario: measuring the rates of the file system first", file=sys.stderr)
+        print_note("pario: measuring the rates of the file system first")
         machine = measure_machine(directory)
         try:
             keep(machine, directory)
         except OSError as error:
-            print(f"pario: the rates are not kept: {error}", file=sys.stderr)
+            print_note(f"pario: the rates are not kept: {error}")
     return machine
 
 
 def _tell(done: Progress) -> None:
     times = ", ".join(f"{name} {wording.seconds(value)}" for name, value in done.seconds.items())
-    print(f"pario: {_stripes(done)}: {times}", file=sys.stderr)
+    print_note(f"pario: {_stripes(done)}: {times}")
 
 
 def _stripes(point: Progress | Point) -> str:
@@ -177,22 +176,20 @@ def _report(found: Sweep, arguments: argparse.Namespace) -> None:
 
     lines = [*_table(found), *_conclusion(found, arguments.directory)]
     if arguments.json:
-        print(json.dumps(document(found), indent=2))
+        print_json(document(found))
     else:
-        print("\n".join(map(wording.printable, lines)))
+        print_lines(lines)
     if arguments.plot:
         _plot(arguments.plot, found, "\n".join(lines))
     try:
         kept = keep(found, file_system(arguments.directory))
     except OSError as error:
-        print(f"pario stripe: the result is not kept: {error}", file=sys.stderr)
+        print_note(f"pario stripe: the result is not kept: {error}")
         return
     if not arguments.json:
-        print(
-            wording.printable(
-                f"Kept in {kept}: pario stripe advise and pario advise use it for similar files on"
-                f" {found.mount}"
-            )
+        print_line(
+            f"Kept in {kept}: pario stripe advise and pario advise use it for similar files on"
+            f" {found.mount}"
         )
 
 

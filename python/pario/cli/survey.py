@@ -13,6 +13,7 @@ from pario.cli.pages import write_page, write_text
 from pario.cli.paths import path, path_text
 from pario.cli.threshold import add_threshold, status_of_many
 from pario.errors import ParioError
+from pario.messages import print_note
 from pario.progress import CountLine
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
         found = _survey(arguments)
         _write(found, arguments)
     except KeyboardInterrupt:
-        print("pario survey: interrupted; no file was left half written", file=sys.stderr)
+        print_note("pario survey: interrupted; no file was left half written")
         return _INTERRUPTED
     return _status(found, arguments)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from dataclasses import dataclass
 from math import inf
 
 from pario import wording
+from pario.messages import print_note
 
 #: The exit statuses (docs/exit-status.md).
 ABOVE, NOT_JUDGED = 3, 4
@@ -77,4 +77,4 @@ def status_of_many(command: str, above: int, not_judged: int, limit: Threshold) 
 
 
 def _print(command: str, text: str) -> None:
-    print(f"pario {command}: {text}", file=sys.stderr)
+    print_note(f"pario {command}: {text}")

@@ -8,7 +8,6 @@ out.
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,6 +18,7 @@ from pario.cli.arguments import add_output, add_replays
 from pario.cli.measured import describe, replay_remedies
 from pario.cli.numbers import positive, seconds
 from pario.errors import ParioError
+from pario.messages import print_note
 from pario.progress import progress
 
 if TYPE_CHECKING:
@@ -91,15 +91,14 @@ def _search(job: Job, analysis: Analysis, arguments: argparse.Namespace) -> Meas
 
     def tell(name: str, result: float | ParioError) -> None:
         done.append(name)
-        print(f"pario: {line(name, result)}", file=sys.stderr)
+        print_note(f"pario: {line(name, result)}")
 
     try:
         return replay_remedies(plan, limits, arguments.mpiexec, tell)
     except (KeyboardInterrupt, SystemExit) as end:
-        print(
+        print_note(
             f"pario: interrupted after {wording.plural(len(done), 'replay')}: no settings are"
-            " written",
-            file=sys.stderr,
+            " written"
         )
         raise SystemExit(130 if isinstance(end, KeyboardInterrupt) else end.code) from None
 
@@ -113,7 +112,7 @@ def _keep(job: Job, directory: Path, measured: Measurement) -> None:
     try:
         keep_choice(job, directory, chosen.remedy.choice if chosen else Choice())
     except OSError as error:
-        print(f"pario: the result is not kept: {error}", file=sys.stderr)
+        print_note(f"pario: the result is not kept: {error}")
 
 
 def _job(words: list[str], place: Path) -> Job:

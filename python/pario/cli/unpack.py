@@ -14,6 +14,7 @@ from pario.cli.arguments import add_archive_work, add_pack
 from pario.cli.numbers import size
 from pario.cli.paths import path_text, require_archive, require_directory
 from pario.errors import ParioError
+from pario.messages import print_note
 from pario.progress import show_progress
 
 if TYPE_CHECKING:
@@ -114,12 +115,11 @@ def _unpack(pack: str, output: str, arguments: argparse.Namespace) -> int:
     members = wording.plural(done.members, "member")
     left = wording.plural(done.left_out, "device or pipe", "devices and pipes")
     more = f"; {left} left out" if done.left_out else ""
-    print(f"{wording.printable(output)}: {members}{more}", file=sys.stderr)
+    print_note(f"{output}: {members}{more}")
     for loss in done.losses:
-        print(
+        print_note(
             f"lost: {loss.what} of {wording.plural(loss.members, 'member')}; the first:"
-            f" {wording.printable(loss.first)}",
-            file=sys.stderr,
+            f" {loss.first}"
         )
     return 1 if done.losses else 0
 
@@ -156,5 +156,5 @@ def _gather(arguments: argparse.Namespace) -> int:
         )
     with show_progress(arguments.pack) as show:
         moved = gather(Path(arguments.pack), show)
-    print(f"{wording.printable(arguments.pack)}: {wording.plural(moved, 'file')}", file=sys.stderr)
+    print_note(f"{arguments.pack}: {wording.plural(moved, 'file')}")
     return 0

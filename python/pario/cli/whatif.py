@@ -8,8 +8,6 @@ errors of the model.
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +17,7 @@ from pario.cli.arguments import add_logs
 from pario.cli.numbers import between
 from pario.cli.paths import path, path_text
 from pario.errors import ParioError
+from pario.messages import print_json, print_lines
 from pario.progress import progress
 
 if TYPE_CHECKING:
@@ -85,8 +84,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 def run(arguments: argparse.Namespace) -> int:
     """Prints the table."""
     if arguments.list or arguments.tables:
-        for line in _machines() if arguments.list else _page():
-            print(line)
+        print_lines(_machines() if arguments.list else _page())
         return 0
     if not arguments.logs:
         raise ParioError("no log given; expected: pario whatif LOG --machine NAME")
@@ -110,10 +108,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot:
         _plot(arguments.plot, outcomes, "\n".join(lines))
     if arguments.json:
-        json.dump(_document(outcomes, uses, machine, ranks), sys.stdout, indent=2)
-        print()
+        print_json(_document(outcomes, uses, machine, ranks))
     else:
-        print("\n".join(lines))
+        print_lines(lines)
     return 0
 
 

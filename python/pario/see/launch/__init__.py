@@ -7,7 +7,6 @@ share one log directory, and the one of rank 0 reports.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from pathlib import Path
 from pario import outputs
 from pario.errors import ParioError
 from pario.launchers import seat_of
+from pario.messages import print_note
 from pario.see.launch import directory, leftovers, node_cache, program, standard_input
 from pario.see.launch.environment import Settings, check, recorded_words, traced_environment
 from pario.see.launch.keeper import keeping
@@ -118,9 +118,6 @@ def _sum_up(place: Path, settings: Settings, before: Mapping[str, outputs.State]
         return
     try:
         if not outputs.record(place, settings.verify, before):
-            print(
-                f"pario: no file matches {' '.join(settings.verify)}: no checksums are kept",
-                file=sys.stderr,
-            )
+            print_note(f"pario: no file matches {' '.join(settings.verify)}: no checksums are kept")
     except ParioError as error:
-        print(f"pario: {error}", file=sys.stderr)
+        print_note(f"pario: {error}")

@@ -21,6 +21,7 @@ from typing import Any, TextIO, cast
 
 from pario.errors import ParioError
 from pario.launchers import Seat
+from pario.messages import print_note
 from pario.publishing import replacing
 from pario.see.launch.process import Ending
 from pario.version import version
@@ -43,7 +44,7 @@ class Place:
     def announce(self, text: str) -> None:
         """Print a line to standard error on rank 0; "recording" lines only to a terminal."""
         if self.seat.is_first and (sys.stderr.isatty() or not text.startswith("pario: recording")):
-            print(text, file=sys.stderr)
+            print_note(text)
 
     def record_end(self, start: float, ended: Ending) -> None:
         """Write the end of the command: for this seat, and on rank 0 for the job."""
@@ -170,10 +171,9 @@ def _make_for_host(wanted: Path | None, seat: Seat, command: tuple[str, ...]) ->
         return
     except OSError as error:
         raise _describe_failure(path, error) from error
-    print(
+    print_note(
         f"pario: rank {seat.rank} does not see rank 0's log directory; recording into"
-        f" {path.absolute()} on {socket.gethostname()}",
-        file=sys.stderr,
+        f" {path.absolute()} on {socket.gethostname()}"
     )
 
 
@@ -230,4 +230,4 @@ def _write(path: Path, content: dict[str, Any]) -> None:
             os.fchmod(file.fileno(), _FILE_MODE)  # before it has contents
             file.write(json.dumps(content).encode() + b"\n")
     except ParioError as error:
-        print(f"pario: {error}", file=sys.stderr)
+        print_note(f"pario: {error}")

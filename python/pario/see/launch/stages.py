@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pario import wording
 from pario.errors import ParioError
+from pario.messages import print_note
 from pario.move.staging import Staged, in_use
 from pario.progress import RateLine
 
@@ -123,9 +124,8 @@ def _bring_back(staged: Staged) -> list[str]:
     if outcome.left:
         return [f"{'; '.join(outcome.left)}; {kept}"]
     if outcome.copied and sys.stderr.isatty():
-        print(
+        print_note(
             f"pario: {wording.plural(outcome.copied, 'staged file')} ({wording.size(outcome.size)})"
-            " brought back",
-            file=sys.stderr,
+            " brought back"
         )
     return []
