@@ -35,6 +35,8 @@ PARTS = {
     "records_ranks",
     "records_shuffle",
     "standard",
+    "stripe_advise",
+    "stripe_change",
     "stripe_sweep",
     "threshold",
 }

@@ -32,7 +32,7 @@ def test_choices(expected: Expected, count: int) -> None:
 
 
 def test_the_table_in_the_documentation_is_that_of_the_library() -> None:
-    from pario.cli.stripe import table_of_rules
+    from pario.cli.stripe_advise import table_of_rules
 
     assert rules() and table_of_rules() in DOCS.read_text()
 
