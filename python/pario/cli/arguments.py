@@ -20,6 +20,18 @@ def add_action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
     return parser
 
 
+def add_flag(parser: argparse._ActionsContainer, name: str, meaning: str) -> None:
+    """An option without a value, of a parser or of a group."""
+    parser.add_argument(name, action="store_true", help=meaning)
+
+
+def add_count(
+    parser: argparse._ActionsContainer, name: str, default: int | None, meaning: str
+) -> None:
+    """An option N, a number from 1 on; ``default`` may be 0 or None."""
+    parser.add_argument(name, type=positive, default=default, metavar="N", help=meaning)
+
+
 def add_logs(
     parser: argparse.ArgumentParser,
     nargs: str = "+",
@@ -50,7 +62,7 @@ def add_page(
         help=f"also write the {name} as one self-contained HTML file",
     )
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("--json", action="store_true", help=f"print JSON ({document})")
+    add_flag(group, "--json", f"print JSON ({document})")
     if formats:
         meanings = "; ".join(f"{key}: {meaning}" for key, meaning in formats.items())
         group.add_argument(
@@ -58,7 +70,7 @@ def add_page(
             choices=["terminal", "json", *formats],
             help=f"the format on standard output (default: terminal); json: as --json; {meanings}",
         )
-    parser.add_argument("--all", action="store_true", help=f"show all {rows}, not one screen")
+    add_flag(parser, "--all", f"show all {rows}, not one screen")
 
 
 def add_pack(parser: argparse.ArgumentParser, *, remote: bool = False) -> None:
@@ -74,24 +86,19 @@ def add_pack(parser: argparse.ArgumentParser, *, remote: bool = False) -> None:
 
 def add_archive_work(parser: argparse.ArgumentParser) -> None:
     """--threads, and --transfers for archives on other hosts."""
-    parser.add_argument(
-        "--threads", type=positive, default=0, metavar="N", help="default: one for each processor"
-    )
-    parser.add_argument(
+    add_count(parser, "--threads", 0, "default: one for each processor")
+    add_count(
+        parser,
         "--transfers",
-        type=positive,
-        default=4,
-        metavar="N",
-        help="of HOST:PATH: the shards that are transferred at the same time (default 4)",
+        4,
+        "of HOST:PATH: the shards that are transferred at the same time (default 4)",
     )
 
 
 def add_replays(parser: argparse.ArgumentParser) -> None:
     """--on, --think and --mpiexec: the directory, the pauses and the launcher of replays."""
     add_place(parser, Path(), "the working directory")
-    parser.add_argument(
-        "--think", action="store_true", help="wait between calls as long as the program did"
-    )
+    add_flag(parser, "--think", "wait between calls as long as the program did")
 
 
 def add_place(parser: argparse.ArgumentParser, default: Path | None, meaning: str) -> None:
@@ -104,6 +111,11 @@ def add_place(parser: argparse.ArgumentParser, default: Path | None, meaning: st
         metavar="DIR",
         help=f"a directory on the file system to use (default: {meaning})",
     )
+    add_launcher(parser)
+
+
+def add_launcher(parser: argparse.ArgumentParser) -> None:
+    """--mpiexec: the launcher of MPI programs."""
     parser.add_argument(
         "--mpiexec", metavar="COMMAND", help="the launcher with its options (default: mpiexec)"
     )

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pario.cli.numbers import positive
+from pario.cli.arguments import add_count, add_flag, add_launcher
 from pario.cli.pages import write_text
 from pario.cli.paths import path, require_directory
 from pario.errors import ParioError
@@ -30,13 +30,7 @@ def add_place(parser: argparse.ArgumentParser, repeat: int) -> None:
         metavar="DIR",
         help="where to write: on the file system in question (default: here)",
     )
-    parser.add_argument(
-        "--repeat",
-        type=positive,
-        default=repeat,
-        metavar="N",
-        help=f"repetitions, medians are shown (default {repeat})",
-    )
+    add_count(parser, "--repeat", repeat, f"repetitions, medians are shown (default {repeat})")
 
 
 def add_keeping(parser: argparse.ArgumentParser) -> None:
@@ -57,19 +51,9 @@ def add_keeping(parser: argparse.ArgumentParser) -> None:
 
 def add_ranks(parser: argparse.ArgumentParser, ranks: int) -> None:
     """--ranks and the launcher of MPI."""
-    parser.add_argument(
-        "--ranks",
-        type=positive,
-        default=ranks,
-        metavar="N",
-        help=f"MPI processes (default {ranks})",
-    )
-    parser.add_argument(
-        "--mpiio", action="store_true", help="with pario's MPI-IO instead of the MPI's own"
-    )
-    parser.add_argument(
-        "--mpiexec", metavar="COMMAND", help="the launcher with its options (default: mpiexec)"
-    )
+    add_count(parser, "--ranks", ranks, f"MPI processes (default {ranks})")
+    add_flag(parser, "--mpiio", "with pario's MPI-IO instead of the MPI's own")
+    add_launcher(parser)
 
 
 @contextmanager

@@ -7,8 +7,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from pario.cli.arguments import add_action
-from pario.cli.numbers import positive
+from pario.cli.arguments import add_action, add_count, add_flag
 from pario.cli.paths import path_text
 from pario.messages import print_json, print_line, print_note
 
@@ -18,15 +17,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listed = _action(actions, "ls", "list the checkpoints of a directory", "path")
     shown = _action(actions, "show", "show the contents of a checkpoint", "path")
-    shown.add_argument(
-        "--quick", action="store_true", help="read no arrays: without least, mean and most"
-    )
+    add_flag(shown, "--quick", "read no arrays: without least, mean and most")
     for one in (listed, shown):
-        one.add_argument("--json", action="store_true", help="print JSON")
+        add_flag(one, "--json", "print JSON")
     verify = _action(actions, "verify", "read everything and compare it with the checksums", "path")
-    verify.add_argument(
-        "--all", action="store_true", help="all checkpoints of the directory, not only the newest"
-    )
+    add_flag(verify, "--all", "all checkpoints of the directory, not only the newest")
     diff = _action(actions, "diff", "show the differences of two checkpoints", "path", "other")
     diff.add_argument(
         "--tolerance",
@@ -49,11 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="(default: the file replaces the parts)",
     )
-    merge.add_argument(
+    add_count(
+        merge,
         "--threads",
-        type=positive,
-        metavar="N",
-        help="threads of each process (default: 4; 1 if several processes merge)",
+        None,
+        "threads of each process (default: 4; 1 if several processes merge)",
     )
     convert = _action(
         actions,
@@ -70,20 +65,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     convert.add_argument(
         "--select", default="", metavar="KEY", help="only this part of the state, such as model"
     )
-    convert.add_argument(
+    add_count(
+        convert,
         "--shard-bytes",
-        type=positive,
-        default=5 * 10**9,
-        metavar="N",
-        help="most bytes of each safetensors file in a directory (default: 5000000000)",
+        5 * 10**9,
+        "most bytes of each safetensors file in a directory (default: 5000000000)",
     )
     convert.add_argument(
         "--compress", choices=["zstd"], help="compress the arrays of a checkpoint of pario"
     )
-    convert.add_argument(
+    add_flag(
+        convert,
         "--allow-pickle",
-        action="store_true",
-        help="also load pickles that may run any code; only for checkpoints that you trust",
+        "also load pickles that may run any code; only for checkpoints that you trust",
     )
     plot = _action(
         actions,
@@ -130,9 +124,7 @@ def _add_prune(actions: Any) -> None:
     prune.add_argument(
         "--metric", default="", metavar="NAME", help="attribute of the checkpoints with a number"
     )
-    prune.add_argument(
-        "--highest", action="store_true", help="the highest values are the best, not the lowest"
-    )
+    add_flag(prune, "--highest", "the highest values are the best, not the lowest")
 
 
 def _action(actions: Any, name: str, text: str, *paths: str) -> argparse.ArgumentParser:

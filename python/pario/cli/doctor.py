@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
+from pario.cli.arguments import add_flag
 from pario.messages import print_json
 
 MARGIN = 12
@@ -13,7 +14,7 @@ MARGIN = 12
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario doctor``."""
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_flag(parser, "--json", "print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:

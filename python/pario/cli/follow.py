@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario.cli import numbers
+from pario.cli.arguments import add_flag
 from pario.messages import print_note
 
 if TYPE_CHECKING:
@@ -32,10 +33,10 @@ MOST_EVENTS = 500_000
 
 def add_follow(parser: argparse.ArgumentParser) -> None:
     """--follow and --interval."""
-    parser.add_argument(
+    add_flag(
+        parser,
         "--follow",
-        action="store_true",
-        help="show a run while it is recorded, on standard error, until it ends or Ctrl-C; then"
+        "show a run while it is recorded, on standard error, until it ends or Ctrl-C; then"
         " print its report",
     )
     parser.add_argument(

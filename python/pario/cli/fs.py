@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import filesystems, wording
+from pario.cli.arguments import add_flag
 from pario.cli.paths import path_text, require_path
 from pario.errors import ParioError
 from pario.messages import print_json
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="a file or directory on the file system (default: the working directory)",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_flag(parser, "--json", "print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:

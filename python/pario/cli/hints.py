@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pario.cli.arguments import add_flag
 from pario.errors import ParioError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario hints``."""
     parser.add_argument("keys", nargs="*", metavar="KEY", help="only these hints (default: all)")
-    parser.add_argument("--markdown", action="store_true", help="as a table in Markdown")
+    add_flag(parser, "--markdown", "as a table in Markdown")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
-from pario.cli.arguments import add_action
+from pario.cli.arguments import add_action, add_flag
 from pario.cli.numbers import between
 from pario.cli.paths import path
 from pario.errors import ParioError
@@ -101,10 +101,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="directory of its files (default: a new one beside it, removed by down)",
     )
     told = _action(actions, "status", "print the requests to each target")
-    told.add_argument("--json", action="store_true", help="print JSON")
-    told.add_argument("--reset", action="store_true", help="count from zero, afterwards")
+    add_flag(told, "--json", "print JSON")
+    add_flag(told, "--reset", "count from zero, afterwards")
     end = _action(actions, "down", "unmount a lab and delete its files, unless --backing was given")
-    end.add_argument("--force", action="store_true", help="also if programs still use it")
+    add_flag(end, "--force", "also if programs still use it")
 
 
 def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:

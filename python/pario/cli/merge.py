@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
-from pario.cli.numbers import positive
+from pario.cli.arguments import add_count, add_flag
 from pario.cli.paths import path_text
 from pario.errors import ParioError
 from pario.messages import print_note
@@ -44,9 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PxQxR",
         help="processes along each axis: the parts are blocks of an array",
     )
-    parser.add_argument(
-        "--fortran-grid", action="store_true", help="ranks run along the first axis first"
-    )
+    add_flag(parser, "--fortran-grid", "ranks run along the first axis first")
     parser.add_argument(
         "--dataset",
         default="data",
@@ -64,12 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TYPE",
         help="with --block: their type as numpy has it, such as f8 or <f4",
     )
-    parser.add_argument(
-        "--fortran",
-        action="store_true",
-        help="with --block: the first axis is the fastest in the parts",
-    )
-    parser.add_argument("--threads", type=positive, default=4, metavar="N", help="default 4")
+    add_flag(parser, "--fortran", "with --block: the first axis is the fastest in the parts")
+    add_count(parser, "--threads", 4, "default 4")
 
 
 def _shape(text: str) -> tuple[int, ...]:

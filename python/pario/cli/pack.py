@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
-from pario.cli.arguments import add_archive_work
-from pario.cli.numbers import between, positive, positive_size
+from pario.cli.arguments import add_archive_work, add_count
+from pario.cli.numbers import between, positive_size
 from pario.cli.paths import path_or_host_text, path_text, require_directory
 from pario.errors import ParioError
 from pario.messages import print_note
@@ -43,13 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="approximate bytes of files in a shard (default 1G)",
     )
-    parser.add_argument(
-        "--shards",
-        type=positive,
-        default=0,
-        metavar="N",
-        help="number of shards, of equal size, instead",
-    )
+    add_count(parser, "--shards", 0, "number of shards, of equal size, instead")
     parser.add_argument(
         "--level",
         type=between(1, 19),
@@ -58,11 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of zstd, 1 (fast) to 19 (small); default 3",
     )
     add_archive_work(parser)
-    parser.add_argument(
+    add_count(
+        parser,
         "--subdirs",
-        type=positive,
-        metavar="N",
-        help="spread the files of a flat directory over N subdirectories, in place",
+        None,
+        "spread the files of a flat directory over N subdirectories, in place",
     )
     parser.add_argument(
         "--by",

@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Any
 
-from pario.cli.arguments import add_action
+from pario.cli.arguments import add_action, add_count, add_flag
 from pario.cli.numbers import positive, positive_size, size
 from pario.cli.one_process import RECORDS
 from pario.cli.paths import path_or_url_text, path_text, require_path
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_conversions(actions)
     text = "measure whether a shuffled copy pays on this device, or reading at random is as fast"
     bench = _action(actions, "bench", text, [("path", "a file of at least 200 MB on the device")])
-    bench.add_argument("--json", action="store_true", help="print JSON")
+    add_flag(bench, "--json", "print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -118,16 +118,6 @@ def _add_column(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_threads(parser: argparse.ArgumentParser, default: int, text: str = "threads") -> None:
-    parser.add_argument(
-        "--threads",
-        type=positive,
-        default=default,
-        metavar="N",
-        help=text + (f" (default {default})" if default else ""),
-    )
-
-
 def _add_verification(parser: argparse.ArgumentParser) -> None:
     reaction = parser.add_mutually_exclusive_group()
     text = "reaction to damaged records: end the command (raise, the default), or skip them"
@@ -160,10 +150,8 @@ def _add_index(actions: Any) -> None:
         [("paths", "a file, or a directory")],
     )
     _add_format(parser)
-    _add_threads(parser, 4)
-    parser.add_argument(
-        "--update", action="store_true", help="only what was appended since the index was made"
-    )
+    add_count(parser, "--threads", 4, "threads (default 4)")
+    add_flag(parser, "--update", "only what was appended since the index was made")
     _add_verification(parser)
 
 
@@ -175,8 +163,8 @@ def _add_pack(actions: Any) -> None:
         [("path", "a directory")],
     )
     _add_output(parser)
-    _add_threads(parser, 4)
-    parser.add_argument("--shuffle", action="store_true", help="in random order")
+    add_count(parser, "--threads", 4, "threads (default 4)")
+    add_flag(parser, "--shuffle", "in random order")
     parser.add_argument(
         "--seed", type=number, default=0, metavar="N", help="of the random order (default 0)"
     )
@@ -212,13 +200,7 @@ def _add_shuffle(actions: Any) -> None:
     )
     parser.add_argument("--compress", choices=("lz4",), help="the temporary file")
     shards = parser.add_mutually_exclusive_group()
-    shards.add_argument(
-        "--shards",
-        type=positive,
-        default=1,
-        metavar="N",
-        help="write N files, FILE-00000-of-0000N and so on",
-    )
+    add_count(shards, "--shards", 1, "write N files, FILE-00000-of-0000N and so on")
     shards.add_argument(
         "--shard-size",
         type=positive_size,
@@ -226,7 +208,7 @@ def _add_shuffle(actions: Any) -> None:
         metavar="SIZE",
         help="write files of about SIZE each",
     )
-    _add_threads(parser, 0, "threads (default: chosen by the plan)")
+    add_count(parser, "--threads", 0, "threads (default: chosen by the plan)")
     _add_verification(parser)
     way = parser.add_mutually_exclusive_group()
     way.add_argument(
@@ -240,9 +222,7 @@ def _add_shuffle(actions: Any) -> None:
         " reading and writing"
     )
     way.add_argument("--fused", dest="way", action="store_const", const="fused", help=text)
-    parser.add_argument(
-        "--explain", action="store_true", help="print what would be done and why, and do nothing"
-    )
+    add_flag(parser, "--explain", "print what would be done and why, and do nothing")
 
 
 def _add_looks(actions: Any) -> None:
@@ -252,7 +232,7 @@ def _add_looks(actions: Any) -> None:
         "count the records, and describe their lengths",
         [("paths", "a file of records")],
     )
-    stat.add_argument("--json", action="store_true", help="print JSON")
+    add_flag(stat, "--json", "print JSON")
     head = _action(actions, "head", "print the first records", [("path", "a file of records")])
     head.add_argument(
         "-n", "--number", type=positive, default=10, metavar="N", help="how many (default 10)"
@@ -280,7 +260,7 @@ def _add_looks(actions: Any) -> None:
         "read everything and verify all checksums",
         [("paths", "a file of records")],
     )
-    _add_threads(verify, 4)
+    add_count(verify, "--threads", 4, "threads (default 4)")
 
 
 def _add_conversions(actions: Any) -> None:

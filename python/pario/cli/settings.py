@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pario.cli.arguments import add_settings_file
+from pario.cli.arguments import add_flag, add_settings_file
 from pario.cli.paths import path_text, require_path
 from pario.errors import ParioError
 
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TABLE",
         help="run, mpiio, striping, streams, stdio (default: all)",
     )
-    reference.add_argument("--markdown", action="store_true", help="as tables in Markdown")
+    add_flag(reference, "--markdown", "as tables in Markdown")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
+from pario.cli.arguments import add_flag
 from pario.cli.paths import path_text, require_directory, require_path
 from pario.errors import ParioError
 from pario.messages import print_note
@@ -51,9 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="the directory given to `pario stage in`, or left by `pario run --stage`",
     )
-    copy_out.add_argument(
-        "--remove", action="store_true", help="remove DIR after all files were copied back"
-    )
+    add_flag(copy_out, "--remove", "remove DIR after all files were copied back")
 
 
 def run(arguments: argparse.Namespace) -> int:

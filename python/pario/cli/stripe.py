@@ -7,7 +7,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from pario.cli import stripe_advise, stripe_change, stripe_sweep
-from pario.cli.arguments import add_action
+from pario.cli.arguments import add_action, add_count, add_flag
 from pario.cli.numbers import positive, size
 from pario.cli.paths import path_text
 
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "show the stripes of files, and what new files in directories get",
         "a file or directory",
     )
-    show.add_argument("--json", action="store_true", help="print JSON")
+    add_flag(show, "--json", "print JSON")
     setting = _action(
         actions,
         "set",
@@ -32,9 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "a new file, or a directory",
     )
     _stripe_options(setting)
-    setting.add_argument(
-        "--inherit", action="store_true", help="a directory has the stripes of the one above again"
-    )
+    add_flag(setting, "--inherit", "a directory has the stripes of the one above again")
     moving = _action(
         actions,
         "restripe",
@@ -42,17 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "a file",
     )
     _stripe_options(moving)
-    moving.add_argument(
-        "--threads", type=positive, default=4, metavar="N", help="threads that copy (default 4)"
-    )
-    moving.add_argument(
-        "--force", action="store_true", help="also files that are striped so already"
-    )
-    moving.add_argument(
-        "--discard",
-        action="store_true",
-        help="remove what interrupted copies left, and copy nothing",
-    )
+    add_count(moving, "--threads", 4, "threads that copy (default 4)")
+    add_flag(moving, "--force", "also files that are striped so already")
+    add_flag(moving, "--discard", "remove what interrupted copies left, and copy nothing")
     stripe_sweep.add_arguments(actions)
     stripe_advise.add_arguments(actions)
 
@@ -90,11 +80,7 @@ def _stripe_options(parser: argparse.ArgumentParser) -> None:
         metavar="T,T,...",
         help="exactly these targets, in this order (Lustre)",
     )
-    parser.add_argument(
-        "--overstripe",
-        action="store_true",
-        help="several stripes on one target are allowed (Lustre)",
-    )
+    add_flag(parser, "--overstripe", "several stripes on one target are allowed (Lustre)")
     parser.add_argument(
         "--pool",
         default="",

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import filesystems, wording
-from pario.cli.arguments import add_action
-from pario.cli.numbers import positive, size
+from pario.cli.arguments import add_action, add_count, add_flag
+from pario.cli.numbers import size
 from pario.cli.paths import path_text
 from pario.cli.stripe_change import set_one
 from pario.errors import ParioError
@@ -36,49 +36,19 @@ def add_arguments(actions: Any) -> None:
         help="where the file will be; or, without --size, the log of a run: run.pario, a.darshan",
     )
     parser.add_argument("--size", type=size, metavar="SIZE", help="bytes of the future file")
-    parser.add_argument(
-        "--writers",
-        type=positive,
-        default=0,
-        metavar="N",
-        help="processes that use it at a time (default: --ranks, or 1)",
-    )
-    parser.add_argument(
-        "--ranks",
-        type=positive,
-        default=0,
-        metavar="N",
-        help="ranks of the job (default: --writers)",
-    )
-    parser.add_argument(
-        "--files",
-        type=positive,
-        default=1,
-        metavar="N",
-        help="such files at the same time (default 1)",
-    )
-    parser.add_argument(
-        "--targets",
-        type=positive,
-        default=0,
-        metavar="N",
-        help="targets of the file system (default: it is asked)",
-    )
+    add_count(parser, "--writers", 0, "processes that use it at a time (default: --ranks, or 1)")
+    add_count(parser, "--ranks", 0, "ranks of the job (default: --writers)")
+    add_count(parser, "--files", 1, "such files at the same time (default 1)")
+    add_count(parser, "--targets", 0, "targets of the file system (default: it is asked)")
     parser.add_argument(
         "--kind",
         choices=[row.kind for row in filesystems.ROWS if row.settable],
         help="file system that the commands are for (default: PATH's)",
     )
-    parser.add_argument(
-        "--set",
-        action="store_true",
-        help="do it: create the file so, or have the directory's new files so",
-    )
-    parser.add_argument("--all", action="store_true", help="all files of a log, not the largest")
-    parser.add_argument(
-        "--rules", action="store_true", help="print the table of choices in Markdown"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_flag(parser, "--set", "do it: create the file so, or have the directory's new files so")
+    add_flag(parser, "--all", "all files of a log, not the largest")
+    add_flag(parser, "--rules", "print the table of choices in Markdown")
+    add_flag(parser, "--json", "print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pario.cli.numbers import moment, positive, seconds
+from pario.cli.arguments import add_count, add_flag
+from pario.cli.numbers import moment, seconds
 from pario.cli.pages import write_page, write_text
 from pario.cli.paths import path, path_text
 from pario.cli.threshold import add_threshold, status_of_many
@@ -48,12 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="FILE",
             help=f"also write {name.upper()} ({content}); - for standard output, without the table",
         )
-    parser.add_argument("--all", action="store_true", help="show all runs, not one screen")
-    parser.add_argument(
+    add_flag(parser, "--all", "show all runs, not one screen")
+    add_count(
+        parser,
         "--jobs",
-        type=positive,
-        metavar="N",
-        help="processes that read logs (default: as many as pay, at most one per processor)",
+        None,
+        "processes that read logs (default: as many as pay, at most one per processor)",
     )
     add_threshold(parser, "any run")
 

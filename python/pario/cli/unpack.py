@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
-from pario.cli.arguments import add_archive_work, add_pack
+from pario.cli.arguments import add_archive_work, add_flag, add_pack
 from pario.cli.numbers import size
 from pario.cli.paths import path_text, require_archive, require_directory
 from pario.errors import ParioError
@@ -37,15 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="new directory for the members (default: the name of the pack without .pack)",
     )
-    parser.add_argument(
-        "--stdout",
-        action="store_true",
-        help="write the bytes of the members, regular files, to standard output",
+    add_flag(
+        parser, "--stdout", "write the bytes of the members, regular files, to standard output"
     )
-    parser.add_argument(
+    add_flag(
+        parser,
         "--strict",
-        action="store_true",
-        help="fail, instead of warning, if owners, attributes or devices cannot be restored",
+        "fail, instead of warning, if owners, attributes or devices cannot be restored",
     )
     parser.add_argument(
         "--no-same-permissions",

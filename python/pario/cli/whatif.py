@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
-from pario.cli.arguments import add_logs
+from pario.cli.arguments import add_flag, add_logs
 from pario.cli.numbers import between
 from pario.cli.paths import path, path_text
 from pario.errors import ParioError
@@ -62,19 +62,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="divide the same work among N ranks (default: as recorded)",
     )
-    parser.add_argument("--list", action="store_true", help="list the machines")
-    parser.add_argument(
-        "--tables",
-        action="store_true",
-        help="print predicted beside published times, in Markdown",
-    )
+    add_flag(parser, "--list", "list the machines")
+    add_flag(parser, "--tables", "print predicted beside published times, in Markdown")
     parser.add_argument(
         "--plot",
         type=path,
         metavar="FILE",
         help="draw seconds of I/O by stripes; the suffix is .svg, .html or .png",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_flag(parser, "--json", "print JSON")
 
 
 def _numbers(text: str) -> tuple[int, ...]:
