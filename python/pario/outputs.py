@@ -6,16 +6,16 @@ from __future__ import annotations
 
 import glob
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pario.documents import Format
 from pario.errors import ParioError
 
 NAME = "outputs.json"
-_FORMAT = "pario-outputs-1"
+_FORMAT = Format("pario-outputs-1", "checksums")
 
 #: The facts that change when a file is written: modification time, size, inode.
 State = tuple[int, int, int]
@@ -44,26 +44,15 @@ def record(
     """Computes the checksums of matching files and keeps them in the log directory. Raises
     ParioError if a file cannot be read."""
     found = tuple(_sum(path, before.get(path)) for path in _matching(patterns))
-    document = {"format": _FORMAT, "outputs": [asdict(output) for output in found]}
-    try:
-        (directory / NAME).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise ParioError(f"cannot write {directory / NAME}: {error.strerror}") from error
+    _FORMAT.write(directory / NAME, {"outputs": [asdict(output) for output in found]})
     return found
 
 
 def read(directory: Path) -> tuple[Output, ...] | None:
     """The outputs that a run recorded, or None. Raises ParioError if the file is damaged."""
-    path = directory / NAME
-    if not path.exists():
-        return None
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if document["format"] != _FORMAT:
-            raise ValueError(f"format {document['format']}")
-        return tuple(Output(**row) for row in document["outputs"])
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise ParioError(f"{path}: {error}; expected checksums of {_FORMAT}") from error
+    return _FORMAT.read(
+        directory / NAME, lambda fields: tuple(Output(**row) for row in fields["outputs"])
+    )
 
 
 def _matching(patterns: Iterable[str]) -> list[str]:

@@ -282,7 +282,6 @@ class _Loop:
     ) -> None:
         """Keeps the settings if they did not pay: the next advice for such a run leaves them
         out."""
-        from pario.prove.replay import ReplayError
         from pario.prove.tune.history import keep_rejected
         from pario.prove.tune.remedies import find_directory
 
@@ -290,7 +289,7 @@ class _Loop:
             return
         lines = (line for proposal in found.advice.proposals for line in proposal.lines)
         tried = [(line.table, line.key, line.value) for line in lines if line.applied]
-        with suppress(OSError, ReplayError):
+        with suppress(OSError, ParioError):
             directory = find_directory(first.analysis)
             keep_rejected(first.job, directory, tried, paid=comparison.faster)
 

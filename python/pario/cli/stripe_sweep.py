@@ -183,7 +183,7 @@ def _report(found: Sweep, arguments: argparse.Namespace) -> None:
         _plot(arguments.plot, found, "\n".join(lines))
     try:
         kept = keep(found, file_system(arguments.directory))
-    except OSError as error:
+    except ParioError as error:
         print_note(f"pario stripe: the result is not kept: {error}")
         return
     if not arguments.json:

@@ -111,7 +111,7 @@ def _keep(job: Job, directory: Path, measured: Measurement) -> None:
     chosen = measured.chosen
     try:
         keep_choice(job, directory, chosen.remedy.choice if chosen else Choice())
-    except OSError as error:
+    except (OSError, ParioError) as error:
         print_note(f"pario: the result is not kept: {error}")
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import shutil
 import socket
@@ -20,15 +19,10 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from pario.copying import (
-    Copier,
-    Sums,
-    compare,
-    copy_piece,
-    pieces_with_data,
-    verify,
-)
+from pario.copying import Copier, Sums, compare, copy_piece, pieces_with_data, verify
+from pario.documents import Format
 from pario.errors import ParioError
 from pario.paths import local_path
 from pario.publishing import (
@@ -39,14 +33,13 @@ from pario.publishing import (
     part_path,
     remove_stale_part,
     replace_if_unchanged,
-    replacing,
     sync_directory,
 )
 
 NOTE = ".pario-stage.json"
 #: A file whose time is that of the file system's clock.
 _PROBE = ".pario-clock"
-_FORMAT = "pario-stage-1"
+_FORMAT = Format("pario-stage-1", "a note")
 _THREADS = 4
 _LARGE = 64 << 20  # such files are copied by several threads, one after the other
 _NOTE_EVERY = 1000  # files
@@ -140,21 +133,13 @@ class Staged:
     def open(cls, local: str | os.PathLike[str]) -> Staged:
         """Open an existing staged directory. Raises ParioError if it is not one."""
         self = cls(local)
-        path = self.local / NOTE
-        try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-            if document["format"] != _FORMAT:
-                raise ValueError(f"format {document['format']}")
-            self.roots, self.since = document["roots"], document["since"]
-            self.known = {
-                name: (size, modified) for name, (size, modified) in document["known"].items()
-            }
-        except FileNotFoundError:
-            raise ParioError(f"{local} is no staged directory: it has no {NOTE}") from None
-        except OSError as error:
-            raise ParioError(f"{path}: {error.strerror}") from error
-        except (ValueError, TypeError, KeyError) as error:
-            raise ParioError(f"{path}: {error}; expected a note of {_FORMAT}") from error
+        if _FORMAT.read(self.local / NOTE, self._take_fields) is None:
+            raise ParioError(f"{local} is no staged directory: it has no {NOTE}")
+        return self
+
+    def _take_fields(self, fields: dict[str, Any]) -> Staged:
+        self.roots, self.since = fields["roots"], fields["since"]
+        self.known = {name: (size, modified) for name, (size, modified) in fields["known"].items()}
         return self
 
     @classmethod
@@ -184,14 +169,8 @@ class Staged:
 
     def write_note(self) -> None:
         """Publishes the note, durably."""
-        document = {
-            "format": _FORMAT,
-            "since": self.since,
-            "roots": self.roots,
-            "known": self.known,
-        }
-        with replacing(self.local / NOTE) as file:
-            file.write(json.dumps(document).encode())
+        fields = {"since": self.since, "roots": self.roots, "known": self.known}
+        _FORMAT.write(self.local / NOTE, fields, indent=None, durable=True)
 
     def take_in(self, show: Show) -> Outcome:
         """Copies the files of the trees to this node, except those that were changed here."""

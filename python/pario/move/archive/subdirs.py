@@ -9,7 +9,6 @@ added later.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import zlib
@@ -17,12 +16,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pario.documents import Format
 from pario.errors import ParioError
 from pario.paths import local_path
-from pario.publishing import is_part, replacing
+from pario.publishing import is_part
 
 NOTE = ".pario-subdirs"
-_FORMAT = "pario-subdirs-1"
+_FORMAT = Format("pario-subdirs-1", "a note")
 Show = Callable[[int, int], object]
 
 
@@ -77,7 +77,7 @@ def distribute(directory: str | os.PathLike[str], subdirs: int, by: str, show: S
                 f"{directory} has a file {min(taken)}, which would be the name of a subdirectory;"
                 " rename it or choose another number"
             )
-        _write_note(directory, spreading)
+        _FORMAT.write(directory / NOTE, asdict(spreading), durable=True)
     elif by == "even" and names and _files_in(directory, spreading):
         raise ParioError(
             f"{directory} is spread evenly already: each place depends on all names; undo it first"
@@ -111,16 +111,7 @@ def gather(directory: str | os.PathLike[str], show: Show) -> int:
 def read_note(directory: Path) -> Spreading | None:
     """Read how a directory is spread; None if it is not. Raises ParioError if the note is
     damaged."""
-    path = directory / NOTE
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if document.pop("format") != _FORMAT:
-            raise ValueError("another format")
-        return Spreading(**document)
-    except FileNotFoundError:
-        return None
-    except (ValueError, TypeError, KeyError) as error:
-        raise ParioError(f"{path}: {error}; expected a note of {_FORMAT}") from error
+    return _FORMAT.read(directory / NOTE, lambda fields: Spreading(**fields))
 
 
 def _existing_places(directory: Path, spreading: Spreading) -> list[int]:
@@ -146,11 +137,6 @@ def _require_flat(directory: Path) -> None:
                 f"{directory} is not flat: it has the directory {entry.name}; `pario pack"
                 f" {directory} -o OUT` packs trees"
             )
-
-
-def _write_note(directory: Path, spreading: Spreading) -> None:
-    with replacing(directory / NOTE) as file:
-        file.write(json.dumps({"format": _FORMAT, **asdict(spreading)}).encode() + b"\n")
 
 
 def _move(source: Path, target: Path) -> None:

@@ -4,7 +4,6 @@ not to pay, kept between runs by file system."""
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 import re
@@ -16,12 +15,15 @@ from typing import Any
 import numpy as np
 
 from pario import state
+from pario.documents import Format
+from pario.errors import ParioError
 from pario.prove.calibration import file_system
 from pario.prove.tune.choice import Choice
 from pario.see.analyze.split import Times
 from pario.see.tables.model import LAYERS, Job
 
-FORMAT, REJECTED, VERSION = "pario-tune", "pario-rejected", 1
+_TUNED = Format("pario-tune", "settings", 1)
+_REJECTED = Format("pario-rejected", "settings", 1)
 #: Table, key and value.
 Setting = tuple[str, str, str]
 #: Stands in kept patterns for the directory of the run's files.
@@ -30,43 +32,41 @@ _HERE = "{files}"
 
 def last_choice(job: Job, directory: Path) -> Choice | None:
     """The settings of the last tune of the same pattern on a file system; None without any."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        return _parse(json.loads(_path(job, directory).read_text("utf-8")), _home(job))
+    with suppress(ParioError):
+        return _TUNED.read(_path(job, directory), lambda fields: _parse(fields, _home(job)))
     return None
 
 
 def keep_choice(job: Job, directory: Path, choice: Choice) -> None:
-    """Keep the result of a tune; an empty choice removes the last one. Raises OSError."""
+    """Keep the result of a tune; an empty choice removes the last one. Raises OSError or
+    ParioError."""
     path, home = _path(job, directory), _home(job)
     if not choice.sections:
         path.unlink(missing_ok=True)
         return
     sections = [[match.replace(home, _HERE, 1), settings] for match, settings in choice.sections]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"format": FORMAT, "version": VERSION, "sections": sections}, indent=1)
-    path.write_text(text + "\n", "utf-8")
+    _TUNED.write(path, {"sections": sections})
 
 
 def find_rejected(job: Job, directory: Path) -> frozenset[Setting]:
     """The settings of the pattern with which the program was not faster."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        kept = json.loads(rejections(job, directory).read_text("utf-8"))
-        if (kept["format"], kept["version"]) == (REJECTED, VERSION):
-            return frozenset(_setting(one) for one in kept["settings"])
+    with suppress(ParioError):
+        kept = _REJECTED.read(
+            rejections(job, directory), lambda fields: frozenset(map(_setting, fields["settings"]))
+        )
+        return kept or frozenset()
     return frozenset()
 
 
 def keep_rejected(job: Job, directory: Path, settings: Iterable[Setting], *, paid: bool) -> None:
     """Keep the settings of a run of the program that was not faster with them; those that paid are
-    rejected no more. Raises OSError."""
+    rejected no more. Raises OSError or ParioError."""
     path, before = rejections(job, directory), find_rejected(job, directory)
     after = before - frozenset(settings) if paid else before | frozenset(settings)
     if not after:
         path.unlink(missing_ok=True)
         return
-    kept = {"format": REJECTED, "version": VERSION, "settings": sorted(after)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+    _REJECTED.write(path, {"settings": sorted(after)})
 
 
 def rejections(job: Job, directory: Path) -> Path:
@@ -80,16 +80,11 @@ def _setting(words: Sequence[Any]) -> Setting:
     return table, key, value
 
 
-def _parse(text: dict[str, Any], home: str) -> Choice:
-    if (text["format"], text["version"]) != (FORMAT, VERSION):
-        raise ValueError(f"expected format {FORMAT}, version {VERSION}")
+def _parse(fields: dict[str, Any], home: str) -> Choice:
     return Choice(
         tuple(
-            (
-                str(match).replace(_HERE, home, 1),
-                tuple(map(_setting, settings)),
-            )
-            for match, settings in text["sections"]
+            (str(match).replace(_HERE, home, 1), tuple(map(_setting, settings)))
+            for match, settings in fields["sections"]
         )
     )
 

@@ -3,18 +3,20 @@ decide the stripes of similar files."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import statistics
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pario import state
+from pario.documents import Format
+from pario.errors import ParioError
 
-FORMAT, VERSION = "pario-stripe-sweep", 1
+FORMAT = Format("pario-stripe-sweep", "a sweep", 1)
 #: The largest number of processes in the native core, and of characters in its variables.
 _MOST, _ROOM = 2**32 - 1, 1023
 #: Stripes that take at most this share more than the best are as good; the fewest of them count.
@@ -98,11 +100,9 @@ def load_sweeps() -> list[Sweep]:
     """All kept sweeps; damaged files are skipped."""
     found = []
     for path in sorted(state.folder("stripes").glob("*.json")):
-        try:
-            found.append(_parse(json.loads(path.read_text(encoding="utf-8"))))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            continue
-    return found
+        with suppress(ParioError):
+            found.append(FORMAT.read(path, _parse))
+    return [sweep for sweep in found if sweep is not None]
 
 
 def describe_for_library(sweeps: Iterable[Sweep]) -> str:
@@ -121,23 +121,19 @@ def describe_for_library(sweeps: Iterable[Sweep]) -> str:
 
 def keep(sweep: Sweep, filesystem: str) -> Path:
     """Keep a sweep in place of the last one of the same pattern; returns its path. Raises
-    OSError. ``filesystem``: the name of the file system (:func:`pario.state.name_of`)."""
+    ParioError. ``filesystem``: the name of the file system (:func:`pario.state.name_of`)."""
     path = state.folder("stripes") / f"{filesystem}-{sweep.writers}x{sweep.size}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document(sweep), indent=1) + "\n", encoding="utf-8")
+    FORMAT.write(path, asdict(sweep))
     return path
 
 
 def document(sweep: Sweep) -> dict[str, Any]:
     """The sweep as JSON."""
-    return {"format": FORMAT, "version": VERSION, **asdict(sweep)}
+    return FORMAT.document(asdict(sweep))
 
 
-def _parse(text: Mapping[str, Any]) -> Sweep:
-    """Read the output of :func:`document`. Raises ValueError, KeyError or TypeError."""
-    fields = dict(text)
-    if (fields.pop("format"), fields.pop("version")) != (FORMAT, VERSION):
-        raise ValueError(f"expected format {FORMAT}, version {VERSION}")
+def _parse(fields: dict[str, Any]) -> Sweep:
+    """Make a sweep of its fields. Raises ValueError, KeyError or TypeError."""
     points = tuple(
         Point(
             int(point["count"]),
