@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import hashlib
 import os
 import re
 import shutil
-import socket
 import stat
 import sys
 from collections.abc import Iterator
@@ -31,10 +29,7 @@ _NO_REPLACE, _EXCHANGE = 1, 2
 _HERE = -100  # AT_FDCWD
 _NO_RENAME_FLAGS = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
-#: The second form is that of earlier versions.
-_PART = re.compile(r"\..+\.[0-9a-f]{16}\.pario-part|\.[0-9a-f]{20}\.pario-part", re.DOTALL)
-#: Writers whose parts had names of their own in earlier versions.
-_FORMER_WRITERS = ("launcher", "merge", "note", "safetensors", "settings")
+_PART = re.compile(r"\..+\.[0-9a-f]{16}\.pario-part", re.DOTALL)
 
 #: Device, inode, size and modification time. A file with the same values is unchanged.
 Identity = tuple[int, int, int, int]
@@ -50,12 +45,6 @@ def part_path(target: Path) -> Path:
 def is_part(name: str) -> bool:
     """True for names of temporary files, of any host."""
     return _PART.fullmatch(name) is not None
-
-
-def former_part(target: Path, writer: str) -> Path:
-    """The path that earlier versions used for a temporary file."""
-    digest = hashlib.sha256(os.fsencode(f"{writer}:{target.name}")).hexdigest()
-    return target.with_name(f".{digest[:20]}.pario-part")
 
 
 def remove_stale_part(target: Path) -> None:
@@ -129,8 +118,6 @@ def replacing(
 def _create_part(target: Path) -> tuple[Path, int]:
     from pario._native import create_part
 
-    for writer in _FORMER_WRITERS:
-        remove(former_part(target, f"{writer}:{socket.gethostname()}"))
     name, descriptor = create_part(os.fsencode(target))
     part = Path(os.fsdecode(name))
     sys.audit("open", str(part), "x+b", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pario.cli import main
+from pario.publishing import part_path
 from tests.support.subfiles import write_subfiles
 
 UNIT, FILES = 8, 3
@@ -32,7 +33,7 @@ def test_nothing_is_shown_without_a_terminal(subfiled, capfd):
 
 
 def test_stale_files_of_an_interrupted_join_do_no_harm(subfiled):
-    subfiled.with_name("data.bin.joining").write_bytes(b"half of it")
+    part_path(subfiled).write_bytes(b"half of it")
     assert main(["join", str(subfiled)]) == 0
     assert subfiled.read_bytes() == DATA
 

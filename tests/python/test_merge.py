@@ -2,7 +2,6 @@
 
 import errno
 import os
-import socket
 import sys
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from pario.cli import main
 from pario.errors import ParioError
 from pario.move.merge import concatenate
-from pario.publishing import former_part, part_path
+from pario.publishing import part_path
 from tests.support.commands import run_command
 
 
@@ -109,8 +108,6 @@ def test_of_two_processes_that_make_one_file_the_first_does(tmp_path: Path) -> N
 def test_the_stale_files_of_a_killed_merge_are_removed(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     part_path(tmp_path / "whole").write_text("half")
-    former = former_part(tmp_path / "whole", f"merge:{socket.gethostname()}")
-    former.write_text("half, by an earlier version")
     concatenate([tmp_path / "mine"], tmp_path / "whole", 1, lambda done, whole: None)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "whole"]
 

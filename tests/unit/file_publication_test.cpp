@@ -65,13 +65,6 @@ TEST_F(PublicationTest, APartHasTheNameOfItsTargetTheHostAndASlot) {
   EXPECT_FALSE(is_own_part("out", "out"));
 }
 
-TEST_F(PublicationTest, TheNamesOfEarlierVersionsAreKnown) {
-  const std::string number = name_of(part_path("x", part_number(7))).substr(3, 16);
-  EXPECT_TRUE(is_own_part("out.pario-part." + number, "out"));
-  EXPECT_FALSE(is_own_part("out.pario-part." + number + "0", "out"));
-  EXPECT_FALSE(is_own_part("out.pario-part.0000000000000000", "out"));
-}
-
 TEST_F(PublicationTest, ATargetWithTheLongestNameIsPublished) {
   const std::string name(255, 'o');
   auto one = Publication::of_file(place_ / name);
@@ -210,13 +203,10 @@ TEST_F(PublicationTest, ADirectoryHasItsNameWhenItIsPublished) {
 }
 
 TEST_F(PublicationTest, ADirectoryThatAKilledProcessLeftIsRemovedWithItsReadOnlyDirectories) {
-  for (const std::string& stale :
-       {part_path(target_, part_number(0)),
-        (place_ / (".out." + std::to_string(host_mark()) + ".part")).string()}) {
-    fs::create_directories(fs::path(stale) / "within");
-    std::ofstream(fs::path(stale) / "within" / "file") << "half";
-    fs::permissions(fs::path(stale) / "within", fs::perms::none);
-  }
+  const fs::path within = fs::path(part_path(target_, part_number(0))) / "within";
+  fs::create_directories(within);
+  std::ofstream(within / "file") << "half";
+  fs::permissions(within, fs::perms::none);
   {
     const auto one = Publication::of_directory(target_);
     ASSERT_TRUE(one.ok()) << one.error().text();

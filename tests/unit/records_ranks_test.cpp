@@ -161,11 +161,8 @@ TEST_F(RanksShuffle, StaleFilesOfAKilledRunAreRemovedByTheNext) {
   const std::uint64_t number = file::random_part_number();
   const std::string other = file::part_path("other", number);
   const std::string text = heap_name("txt.out", 0, number);
-  const std::string digits = file::part_path("x", number).substr(3, 16);
   make(file::part_path("out", number), "half");
   make(heap_name("out", 12, number), "buckets");
-  make("out.pario-part." + digits, "half, by an earlier version");
-  make(".pario-shuffle-" + digits + ".12.out", "buckets, by an earlier version");
   make(text, "of another output");
   make(other, "of another output");
   ASSERT_TRUE(shuffle(asked).ok());

@@ -12,7 +12,6 @@ import errno
 import fcntl
 import os
 import shutil
-import socket
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -26,7 +25,6 @@ from pario.documents import Format
 from pario.errors import ParioError
 from pario.paths import local_path
 from pario.publishing import (
-    former_part,
     identity_of,
     is_part,
     new_file,
@@ -384,7 +382,6 @@ def copy_verified(
     """
     try:
         _make_directory(source.parent, target.parent)
-        former_part(target, f"{socket.gethostname()}:{source}").unlink(missing_ok=True)
         with new_file(target) as (part, descriptor):
             before = _fill_part(source, part, descriptor, threads)
             try:

@@ -85,7 +85,6 @@ class Joiner {
 
 base::Status Joiner::run() {
   if (base::Status status = find_size(); !status) return status;
-  remove_stale_part(path_ + ".joining");  // the name in earlier versions
   auto publication = Publication::of_file(path_, {.mode = 0600});
   if (!publication.ok()) return publication.error();
   part_ = publication->part();

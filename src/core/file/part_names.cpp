@@ -16,7 +16,6 @@ namespace pario::file {
 namespace {
 
 constexpr std::string_view kPartEnding = ".pario-part";
-constexpr std::string_view kFormerPart = ".pario-part.";  // of earlier versions; a number follows
 constexpr std::size_t kDigits = 16;
 
 std::string hexadecimal(std::uint64_t number) {
@@ -97,9 +96,7 @@ std::string_view label_of_own_part(std::string_view name) {
 }
 
 bool is_own_part(std::string_view name, std::string_view target) {
-  if (label_of_own_part(name) == part_label(target)) return true;
-  return name.starts_with(target) && name.substr(target.size()).starts_with(kFormerPart) &&
-         is_own_number(name.substr(target.size() + kFormerPart.size()));
+  return label_of_own_part(name) == part_label(target);
 }
 
 void remove_tree(const std::string& path) { remove_tree_at(AT_FDCWD, path.c_str()); }

@@ -161,10 +161,6 @@ base::Result<Publication> Publication::of_directory(const std::string& wanted, m
   std::string target = wanted;
   while (target.size() > 1 && target.ends_with('/')) target.pop_back();
   if (is_there(target)) return error_of("mkdir", target, EEXIST);
-  const std::size_t name = target.rfind('/') + 1;  // 0 without a slash
-  // Earlier versions called it ".NAME.HOST.part".
-  remove_stale_part(target.substr(0, name) + "." + target.substr(name) + "." +
-                    std::to_string(host_mark()) + ".part");
   const std::string part = part_path(target, part_number(0));
   const int descriptor = remove_stale_part(part) ? create_directory(part, mode) : -1;
   if (descriptor >= 0) return Publication(target, part, descriptor, true);

@@ -39,8 +39,7 @@ std::string part_label(std::string_view name, std::size_t limit = kLongestPartLa
 std::string part_path(const std::string& target, std::uint64_t number);
 /// The label in the name of a part that this host made; empty for other names.
 std::string_view label_of_own_part(std::string_view name);
-/// True for the name of a part of a target, made by this host; also for the names that versions
-/// before 0.9 gave to parts of files ("TARGET.pario-part.NUMBER").
+/// True for the name of a part of a target, made by this host.
 bool is_own_part(std::string_view name, std::string_view target);
 
 /// Removes a temporary file, directory or link that no process has locked. True: nothing is there

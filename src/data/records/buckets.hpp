@@ -48,9 +48,8 @@ base::Result<std::unique_ptr<Heap>> make_shared_heap(const std::string& director
 /// The path of a rank's file of a shared heap, for all ranks. `number`: of the shuffle.
 std::string heap_path(const std::string& directory, std::string_view output, std::uint64_t rank,
                       std::uint64_t number);
-/// True for the names of such files for this output, made by this host; also for those of earlier
-/// versions (".pario-shuffle-NUMBER.RANK.OUTPUT"). Only the next run of the same output removes
-/// stale ones.
+/// True for the names of such files for this output, made by this host. Only the next run of the
+/// same output removes stale ones.
 bool is_own_heap(std::string_view name, std::string_view output);
 
 struct Piece {

@@ -152,19 +152,8 @@ std::string heap_path(const std::string& directory, std::string_view output, std
 bool is_own_heap(std::string_view name, std::string_view output) {
   std::string beginning = heap_target(output, 0);
   beginning.pop_back();
-  std::string_view label = file::label_of_own_part(name);
-  if (label.starts_with(beginning)) return is_digits(label.substr(beginning.size()));
-  // Earlier versions: ".pario-shuffle-NUMBER.RANK.OUTPUT"
-  constexpr std::string_view kFormer = ".pario-shuffle-";
-  constexpr std::size_t kDigits = 16;
-  if (!name.starts_with(kFormer) || name.size() < kFormer.size() + kDigits) return false;
-  // The name of a part contains the same number in the same form.
-  const std::string number(name.substr(kFormer.size(), kDigits));
-  if (file::label_of_own_part(".x." + number + ".pario-part").empty()) return false;
-  const std::string_view rest = name.substr(kFormer.size() + kDigits);
-  const std::size_t behind = rest.find('.', 1);
-  return rest.starts_with('.') && behind != rest.npos && is_digits(rest.substr(1, behind - 1)) &&
-         rest.substr(behind + 1) == output;
+  const std::string_view label = file::label_of_own_part(name);
+  return label.starts_with(beginning) && is_digits(label.substr(beginning.size()));
 }
 
 base::Result<std::unique_ptr<Heap>> make_memory_heap(std::uint64_t most) {
