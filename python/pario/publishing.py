@@ -28,6 +28,8 @@ from pario.errors import ParioError
 _NO_REPLACE, _EXCHANGE = 1, 2
 _HERE = -100  # AT_FDCWD
 _NO_RENAME_FLAGS = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
+#: Errors of file systems that cannot flush directories.
+_CANNOT_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EBADF, errno.EPERM)
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 _PART = re.compile(r"\..+\.[0-9a-f]{16}\.pario-part", re.DOTALL)
 
@@ -181,14 +183,17 @@ def replace_if_unchanged(part: Path, target: Path, before: Identity | None) -> b
 
 
 def sync_directory(directory: Path) -> None:
-    """Writes the names in a directory to the disk, if the file system can.
-
-    Raises OSError if the directory cannot be opened.
-    """
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """Flushes the names in a directory to the disk, where the file system and its permissions allow
+    that. Raises OSError."""
     try:
-        with suppress(OSError):
-            os.fsync(descriptor)
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:  # a directory that can be searched, but not read
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise
     finally:
         os.close(descriptor)
 

@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pario.checkpoint import CheckpointError, Writer, block, load, store, transfer
+from pario.checkpoint import CheckpointError, Writer, block, identity, load, manifest, transfer
 from pario.checkpoint.checksum import Tally, checksum, chunk_shape, grid_of, unproven
 from pario.checkpoint.examine import damages, merge
 from pario.checkpoint.geometry import Box, whole
 from pario.checkpoint.header import read_header
+from pario.checkpoint.identity import Identity, read_identity
+from pario.checkpoint.manifest import Listed, Manifest
 from pario.checkpoint.stage import Staged, judge
-from pario.checkpoint.store import Identity, Listed, Manifest, Store, read_identity
+from pario.checkpoint.store import Store
 from pario.cli import main
 from pario.ranks import OneRank
 from tests.python.support import threads
@@ -31,21 +33,21 @@ def test_examples_equal_those_of_the_document():
         encoding="utf-8"
     )
     own = Identity(17, 120, SAVES[1])
-    record = store.encode_record(own)
-    assert record.hex() in "".join(document.split()) and store.decode_record(record) == own
+    record = identity.encode_record(own)
+    assert record.hex() in "".join(document.split()) and identity.decode_record(record) == own
     example = document[document.index("    pario-manifest 1") :].split("\n\n")[0]
     text = "".join(f"{line.strip()}\n" for line in example.splitlines())
-    assert store.encode_manifest(store.decode_manifest(text.encode())).decode() == text
+    assert manifest.encode_manifest(manifest.decode_manifest(text.encode())).decode() == text
 
 
 def test_a_damaged_record_is_an_error():
-    record = store.encode_record(Identity(17, 120, SAVES[1]))
+    record = identity.encode_record(Identity(17, 120, SAVES[1]))
     for bit in range(8 * 8, 8 * len(record)):
         damaged = bytearray(record)
         damaged[bit // 8] ^= 1 << bit % 8
         with pytest.raises(ValueError, match="its identity record is damaged"):
-            store.decode_record(bytes(damaged))
-    assert store.decode_record(b"x" + record[1:]) is None
+            identity.decode_record(bytes(damaged))
+    assert identity.decode_record(b"x" + record[1:]) is None
 
 
 def test_a_damaged_record_is_named_where_the_order_depends_on_it(tmp_path):
@@ -65,13 +67,13 @@ def test_a_damaged_record_is_named_where_the_order_depends_on_it(tmp_path):
 
 def test_a_manifest_is_read_as_written_unless_it_is_damaged():
     known = Manifest(17, (Listed(0, "step-00000099.h5", ""), Listed(17, "step-00000120", SAVES[1])))
-    text = store.encode_manifest(known)
-    assert store.decode_manifest(text) == known
+    text = manifest.encode_manifest(known)
+    assert manifest.decode_manifest(text) == known
     for place in range(len(text)):
         with pytest.raises(ValueError, match=r"."):
-            store.decode_manifest(text[:place] + bytes([text[place] ^ 1]) + text[place + 1 :])
+            manifest.decode_manifest(text[:place] + bytes([text[place] ^ 1]) + text[place + 1 :])
         with pytest.raises(ValueError, match=r"."):
-            store.decode_manifest(text[:place])
+            manifest.decode_manifest(text[:place])
 
 
 @pytest.mark.parametrize(

@@ -75,9 +75,6 @@ MODULES = [
 #: Functions whose paths come from pario itself or from a search for files.
 INTERNAL = {
     "pario.checkpoint.store.document",
-    "pario.checkpoint.store.read_identity",
-    "pario.checkpoint.store.read_record",
-    "pario.checkpoint.store.sync",
     "pario.checkpoint.store.Store.file",
     "pario.move.merge.Block.of_npy",
     "pario.move.merge.Block.of_raw",

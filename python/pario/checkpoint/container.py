@@ -29,8 +29,7 @@ from pario import hdf5
 from pario.checkpoint.arrays import Layout
 from pario.checkpoint.checksum import CHUNK_BYTES, checksum_bytes, grid_of
 from pario.checkpoint.errors import CheckpointError
-from pario.checkpoint.safetensors import NAMES, Tensor, encode_covering_header, header_bytes
-from pario.checkpoint.store import (
+from pario.checkpoint.identity import (
     RECORD_BYTES,
     USER_BLOCK,
     Identity,
@@ -38,6 +37,7 @@ from pario.checkpoint.store import (
     find_record,
     table_bytes_of,
 )
+from pario.checkpoint.safetensors import NAMES, Tensor, encode_covering_header, header_bytes
 from pario.checkpoint.transfer import open_file, write_all
 from pario.checkpoint.types import Array, Type
 from pario.hdf5 import Image, Piece, add_contiguous

@@ -17,11 +17,12 @@ import numpy as np
 from pario.checkpoint.arrays import blocks
 from pario.checkpoint.container import TREE
 from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.identity import read_identity
 from pario.checkpoint.lazy import LazyArray
 from pario.checkpoint.marker import METADATA, is_of_dcp
 from pario.checkpoint.orbax_form import find_checkpoint, lazy_array, read_orbax, write_orbax
 from pario.checkpoint.reader import State, load
-from pario.checkpoint.store import Store, read_identity
+from pario.checkpoint.store import Store
 from pario.checkpoint.tensors import (
     array_of_leaf,
     is_tensor,

@@ -26,11 +26,12 @@ from pario.checkpoint.container import FORMAT, Label, Places, copy_attrs
 from pario.checkpoint.errors import CheckpointError, DamageError
 from pario.checkpoint.geometry import Box, pieces, whole
 from pario.checkpoint.header import Entry, Header
-from pario.checkpoint.store import MASTER, Identity, Store, read_identity, sync
+from pario.checkpoint.identity import Identity, read_identity
+from pario.checkpoint.store import MASTER, Store
 from pario.interrupts import check, postpone_interrupt
 from pario.paths import local_path
 from pario.progress import Show, silent
-from pario.publishing import remove
+from pario.publishing import remove, sync_directory
 from pario.ranks import Ranks
 
 #: Bytes that are read, compared and written together.
@@ -326,7 +327,7 @@ class _Target:
             self.part.replace(self._output)
         except OSError as error:
             raise CheckpointError(f"cannot write {self._output}: {error.strerror}") from error
-        sync(self._output.parent)
+        sync_directory(self._output.parent)
         return self._output
 
     def close(self) -> None:

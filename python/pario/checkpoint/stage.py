@@ -24,8 +24,9 @@ import numpy as np
 from pario.checkpoint.background import Pending, count_done
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import runs, strides
+from pario.checkpoint.identity import Identity
 from pario.checkpoint.plan import SavePlan
-from pario.checkpoint.store import MASTER, Identity, Store
+from pario.checkpoint.store import MASTER, Store
 from pario.checkpoint.transfer import Move, flush, open_file, write_all
 from pario.checkpoint.types import Array
 from pario.progress import Show, silent

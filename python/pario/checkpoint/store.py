@@ -1,4 +1,4 @@
-"""A directory of checkpoints: names, generations, the manifest, publication and removal.
+"""A directory of checkpoints: names, generations, publication and removal.
 
 A checkpoint is a file, or a directory with parts and a master file that presents them as one. It is
 complete when it has its final name, and is published or removed as a whole. Its generation, from
@@ -8,13 +8,11 @@ process changes a directory at a time; all processes may read.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import re
 import secrets
 import stat
-import struct
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -22,10 +20,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pario import interrupts
-from pario.checkpoint.checksum import checksum_bytes
 from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.identity import Identity, read_record
+from pario.checkpoint.manifest import MANIFEST, Listed, Manifest, decode_manifest, encode_manifest
 from pario.paths import local_path
-from pario.publishing import remove
+from pario.publishing import remove, sync_directory
 
 _NAME = re.compile(r"step-(\d+)((?:\.h5|\.old)?(?:\.part|\.gone)?)")
 #: Endings: a directory about to be replaced by a newer save of its step; one being removed.
@@ -33,140 +32,8 @@ _OLD, _GONE = ".old", ".gone"
 #: Endings of unfinished checkpoints.
 _PARTS = (".part", ".h5.part")
 LATEST = "latest"
-#: Errors of file systems that cannot flush directories.
-_CANNOT_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EBADF, errno.EPERM)
 #: The file of a checkpoint in parts that HDF5 programs open.
 MASTER = "master.h5"
-#: The name of the manifest, and the beginnings of its lines.
-MANIFEST = "MANIFEST"
-_HEAD, _LAST, _CHECKSUM_LINE = "pario-manifest 1", "last ", "checksum "
-#: In the manifest, the save of a file without identity record.
-_NO_SAVE = "-"
-
-#: Bytes of an identity record, which ends the user block of a file.
-RECORD_BYTES = 64
-#: Bytes of the smallest user block.
-USER_BLOCK = 4096
-_MAGIC = b"\x89pario\r\n"
-_VERSION = 2
-_SIGNATURE = b"\x89HDF\r\n\x1a\n"
-#: Magic, version, number of the part, generation, step, save, bytes of the metadata table.
-_FIELDS = struct.Struct("<8sIiQQ16sI")
-_CHECKSUM = struct.Struct("<Q")
-#: The user block ends at a power of two between these.
-_FIRST_END, _LAST_END = 512, 1 << 40
-#: The part number of a master, or of a checkpoint in one file.
-NO_PART = -1
-
-
-@dataclass(frozen=True)
-class Identity:
-    """The identity of a file: its save, and the place of that save among all of a directory."""
-
-    generation: int  # rises with each save; 0: unknown, older than all others
-    step: int
-    save: str  # 32 hexadecimal digits; the same in all files of a checkpoint, and in no other
-    part: int = NO_PART
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """Sort key; oldest first."""
-        return self.generation, self.step
-
-
-def encode_record(identity: Identity, table_bytes: int = 0) -> bytes:
-    """The identity record of a file. ``table_bytes``: size of the metadata table before it."""
-    save = bytes.fromhex(identity.save)
-    fields = (identity.part, identity.generation, identity.step, save, table_bytes)
-    record = _FIELDS.pack(_MAGIC, _VERSION, *fields).ljust(RECORD_BYTES - _CHECKSUM.size, b"\0")
-    return record + _CHECKSUM.pack(checksum_bytes(record))
-
-
-def decode_record(record: bytes) -> Identity | None:
-    """None where the bytes are not a record. Raises ValueError where the record is damaged."""
-    if len(record) != RECORD_BYTES or not record.startswith(_MAGIC):
-        return None
-    content = record[: -_CHECKSUM.size]
-    if _CHECKSUM.unpack(record[-_CHECKSUM.size :])[0] != checksum_bytes(content):
-        raise ValueError("its identity record is damaged")
-    _, version, part, generation, step, save, _ = _FIELDS.unpack_from(content)
-    return Identity(generation, step, save.hex(), part) if version >= _VERSION else None
-
-
-def table_bytes_of(record: bytes) -> int:
-    """The size of the metadata table; 0 in files without table. The record may be damaged."""
-    return int(_FIELDS.unpack_from(record)[-1]) if record.startswith(_MAGIC) else 0
-
-
-def find_record(file: int) -> tuple[int, bytes]:
-    """The end of the user block of an open file, and the record there; (0, b"") without HDF5."""
-    size, end = os.fstat(file).st_size, _FIRST_END
-    while end < min(size, _LAST_END):
-        content = os.pread(file, RECORD_BYTES + len(_SIGNATURE), end - RECORD_BYTES)
-        if content.endswith(_SIGNATURE):
-            return end, content[:RECORD_BYTES]
-        end *= 2
-    return 0, b""
-
-
-def read_identity(path: Path) -> Identity | None:
-    """The identity of a file; None without a valid record: format version 1, other programs,
-    damaged records."""
-    with suppress(ValueError):
-        return read_record(path)
-    return None
-
-
-def read_record(path: Path) -> Identity | None:
-    """As :func:`read_identity`, but raises ValueError for a damaged record."""
-    with suppress(OSError), path.open("rb", buffering=0) as file:
-        return decode_record(find_record(file.fileno())[1])
-    return None
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A complete checkpoint in the manifest."""
-
-    generation: int
-    name: str  # of the file or the directory
-    save: str  # as in its identity record; empty without record
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """``last``: the highest generation ever published here, also of removed checkpoints."""
-
-    last: int = 0
-    listed: tuple[Listed, ...] = ()
-
-    def generation_of(self, name: str) -> int:
-        """The generation of a checkpoint; 0 if it is not listed."""
-        return next((one.generation for one in self.listed if one.name == name), 0)
-
-
-def encode_manifest(manifest: Manifest) -> bytes:
-    """The manifest as text with a checksum."""
-    rows = [f"{one.generation} {one.name} {one.save or _NO_SAVE}" for one in manifest.listed]
-    text = "\n".join([_HEAD, f"{_LAST}{manifest.last}", *rows, ""])
-    return f"{text}{_CHECKSUM_LINE}{checksum_bytes(text.encode()):016x}\n".encode()
-
-
-def decode_manifest(content: bytes) -> Manifest:
-    """Raises ValueError where the text is not a manifest, is damaged, or has a later version."""
-    text = content.decode("ascii", "strict")
-    body, mark, end = text.rpartition(_CHECKSUM_LINE)
-    if not mark or end != f"{checksum_bytes(body.encode()):016x}\n":
-        raise ValueError("its checksum does not match")
-    head, last, *rows = body.splitlines()
-    if head != _HEAD or not last.startswith(_LAST):
-        raise ValueError(f"it begins with {head!r}; expected {_HEAD!r}")
-    return Manifest(int(last.removeprefix(_LAST)), tuple(_decode_row(row) for row in rows))
-
-
-def _decode_row(row: str) -> Listed:
-    generation, name, save = row.split(" ")
-    return Listed(int(generation), name, "" if save == _NO_SAVE else save)
 
 
 @dataclass(frozen=True)
@@ -504,7 +371,7 @@ class Store:
     def _sync(self, path: Path) -> None:
         """Flushes the names in a directory if the store is durable."""
         if self.durable:
-            sync(path)
+            sync_directory(path)
 
     def _new_entry(self, step: int) -> Found:
         """The checkpoint to be published, at its present path."""
@@ -575,19 +442,4 @@ def _make_directory(path: Path) -> None:
     if not path.is_dir():
         _make_directory(path.parent)
         path.mkdir(exist_ok=True)
-        sync(path.parent)
-
-
-def sync(path: Path) -> None:
-    """Flushes the names in a directory to the disk, where the file system can."""
-    try:
-        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    except PermissionError:  # a directory that can be searched, but not read
-        return
-    try:
-        os.fsync(directory)
-    except OSError as error:
-        if error.errno not in _CANNOT_SYNC:
-            raise
-    finally:
-        os.close(directory)
+        sync_directory(path.parent)

@@ -22,6 +22,7 @@ from pario.checkpoint.background import Owner, Pending, Snapshot, count_done
 from pario.checkpoint.compression import check_compress
 from pario.checkpoint.container import Label
 from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.identity import Identity
 from pario.checkpoint.parts import check_files, groups, part_number, plan_parts
 from pario.checkpoint.plan import (
     Copy,
@@ -35,7 +36,7 @@ from pario.checkpoint.plan import (
 from pario.checkpoint.ranks import ranks_of
 from pario.checkpoint.retention import Keep, Retention, rules_of
 from pario.checkpoint.stage import Draining
-from pario.checkpoint.store import Identity, Store
+from pario.checkpoint.store import Store
 from pario.checkpoint.transfer import check_space
 from pario.interrupts import check, keep_error, postpone_interrupt
 from pario.paths import local_path

@@ -195,7 +195,8 @@ def _itself(path: Path) -> list[Any]:
     """The checkpoint at a path; empty if the path is a directory of checkpoints."""
     from pario.checkpoint.errors import CheckpointError
     from pario.checkpoint.header import read_header
-    from pario.checkpoint.store import Found, document, read_identity
+    from pario.checkpoint.identity import read_identity
+    from pario.checkpoint.store import Found, document
 
     try:
         header = read_header(path)

@@ -379,7 +379,8 @@ class _Restriper:
             places.old.rename(places.file)
             raise
         places.old.unlink()
-        sync_directory(places.file.parent)
+        with suppress(OSError):
+            sync_directory(places.file.parent)
 
 
 def _copy_metadata(path: Path, source: int, target: int, facts: os.stat_result) -> None:

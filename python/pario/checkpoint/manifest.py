@@ -1,0 +1,59 @@
+"""The manifest of a directory of checkpoints: the complete ones, and the highest generation ever
+published (docs/checkpoint-format.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pario.checkpoint.checksum import checksum_bytes
+
+#: The name of the manifest, and the beginnings of its lines.
+MANIFEST = "MANIFEST"
+_HEAD, _LAST, _CHECKSUM_LINE = "pario-manifest 1", "last ", "checksum "
+#: In the manifest, the save of a file without identity record.
+_NO_SAVE = "-"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A complete checkpoint in the manifest."""
+
+    generation: int
+    name: str  # of the file or the directory
+    save: str  # as in its identity record; empty without record
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """``last``: the highest generation ever published here, also of removed checkpoints."""
+
+    last: int = 0
+    listed: tuple[Listed, ...] = ()
+
+    def generation_of(self, name: str) -> int:
+        """The generation of a checkpoint; 0 if it is not listed."""
+        return next((one.generation for one in self.listed if one.name == name), 0)
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """The manifest as text with a checksum."""
+    rows = [f"{one.generation} {one.name} {one.save or _NO_SAVE}" for one in manifest.listed]
+    text = "\n".join([_HEAD, f"{_LAST}{manifest.last}", *rows, ""])
+    return f"{text}{_CHECKSUM_LINE}{checksum_bytes(text.encode()):016x}\n".encode()
+
+
+def decode_manifest(content: bytes) -> Manifest:
+    """Raises ValueError where the text is not a manifest, is damaged, or has a later version."""
+    text = content.decode("ascii", "strict")
+    body, mark, end = text.rpartition(_CHECKSUM_LINE)
+    if not mark or end != f"{checksum_bytes(body.encode()):016x}\n":
+        raise ValueError("its checksum does not match")
+    head, last, *rows = body.splitlines()
+    if head != _HEAD or not last.startswith(_LAST):
+        raise ValueError(f"it begins with {head!r}; expected {_HEAD!r}")
+    return Manifest(int(last.removeprefix(_LAST)), tuple(_decode_row(row) for row in rows))
+
+
+def _decode_row(row: str) -> Listed:
+    generation, name, save = row.split(" ")
+    return Listed(int(generation), name, "" if save == _NO_SAVE else save)
