@@ -114,14 +114,18 @@ class Copier:
         return self._own.buffer  # type: ignore[no-any-return]
 
 
+def read_available(descriptor: int, offset: int, buffer: memoryview) -> int:
+    """Fills the buffer as far as the file goes; returns the bytes read."""
+    done = 0
+    while done < len(buffer) and (got := os.preadv(descriptor, [buffer[done:]], offset + done)):
+        done += got
+    return done
+
+
 def read_exactly(descriptor: int, offset: int, buffer: memoryview) -> None:
     """Fills the buffer. Raises ParioError at the end of the file."""
-    done = 0
-    while done < len(buffer):
-        got = os.preadv(descriptor, [buffer[done:]], offset + done)
-        if got == 0:
-            raise ParioError("it became shorter while it was copied; it is unchanged")
-        done += got
+    if read_available(descriptor, offset, buffer) < len(buffer):
+        raise ParioError("it became shorter while it was copied; it is unchanged")
 
 
 def copy_piece(source: int, target: int, begin: int, end: int, shift: int = 0) -> int:
@@ -132,11 +136,12 @@ def copy_piece(source: int, target: int, begin: int, end: int, shift: int = 0) -
     return zlib.crc32(data)
 
 
-def write_all(descriptor: int, offset: int, data: memoryview) -> None:
-    """Writes all bytes, over partial writes."""
-    while data:
-        done = os.pwrite(descriptor, data, offset)
-        data, offset = data[done:], offset + done
+def write_all(descriptor: int, offset: int, data: memoryview | bytes) -> None:
+    """Writes all bytes, by as many calls as are needed."""
+    left = memoryview(data)
+    while left:
+        done = os.pwrite(descriptor, left, offset)
+        left, offset = left[done:], offset + done
 
 
 def copy_range(source: int, target: int, begin: int, end: int, shift: int) -> None:

@@ -38,8 +38,9 @@ from pario.checkpoint.identity import (
     table_bytes_of,
 )
 from pario.checkpoint.safetensors import NAMES, Tensor, encode_covering_header, header_bytes
-from pario.checkpoint.transfer import open_file, write_all
+from pario.checkpoint.transfer import open_file
 from pario.checkpoint.types import Array, Type
+from pario.copying import write_all
 from pario.hdf5 import Image, Piece, add_contiguous
 
 #: The format of files without compressed arrays, and of those with them.
@@ -293,7 +294,7 @@ def write(path: str, skeleton: Skeleton) -> None:
     """
     with open_file(path, os.O_WRONLY | os.O_CREAT) as file:
         for at, content in (*skeleton.head(), *skeleton.pieces):
-            write_all(file, content, at)
+            write_all(file, at, content)
         os.ftruncate(file, skeleton.places.size)
 
 

@@ -28,6 +28,7 @@ from pario.checkpoint.geometry import Box, pieces, whole
 from pario.checkpoint.header import Entry, Header
 from pario.checkpoint.identity import Identity, read_identity
 from pario.checkpoint.store import MASTER, Store
+from pario.copying import write_all
 from pario.interrupts import check, postpone_interrupt
 from pario.paths import local_path
 from pario.progress import Show, silent
@@ -442,7 +443,7 @@ def _finish(
         [np.zeros(0, np.uint64), *(one for blocks in sums.values() for one in blocks)]
     )
     with transfer.open_file(path, os.O_RDWR) as file:
-        transfer.write_all(file, table.astype("<u8").tobytes(), places.sums)
+        write_all(file, places.sums, table.astype("<u8").tobytes())
         os.fsync(file)
     return target.publish()
 

@@ -14,8 +14,8 @@ from pario._native import packed_checksums
 from pario.checkpoint.arrays import Facts, Given, is_written
 from pario.checkpoint.checksum import grid_of
 from pario.checkpoint.geometry import runs, strides, whole
-from pario.checkpoint.transfer import write_all
 from pario.checkpoint.types import Array
+from pario.copying import write_all
 
 #: Bytes of a gap between packed arrays, which holds HDF5 metadata, that are rewritten to save a
 #: call; bytes written together.
@@ -135,7 +135,7 @@ class Unpacking:
                 (place, _join_pieces([views[rank][piece] for rank, piece in pieces]))
                 for place, pieces in group
             ]
-            write_all(file, _join_regions(file, regions), regions[0][0])
+            write_all(file, regions[0][0], _join_regions(file, regions))
 
 
 def _add_piece(pieces: list[tuple[int, slice]], rank: int, piece: slice) -> None:

@@ -27,8 +27,9 @@ from pario.checkpoint.geometry import runs, strides
 from pario.checkpoint.identity import Identity
 from pario.checkpoint.plan import SavePlan
 from pario.checkpoint.store import MASTER, Store
-from pario.checkpoint.transfer import Move, flush, open_file, write_all
+from pario.checkpoint.transfer import Move, flush, open_file
 from pario.checkpoint.types import Array
+from pario.copying import write_all
 from pario.progress import Show, silent
 from pario.ranks import Ranks, node_name
 
@@ -252,7 +253,7 @@ def _copy(
     content = np.memmap(source, np.uint8, "r").data if ranges else memoryview(b"")
     with open_file(str(target), os.O_WRONLY | os.O_CREAT) as file:
         for begin, end in _pieces(ranges):
-            write_all(file, content[begin:end], begin)
+            write_all(file, begin, content[begin:end])
             show(end, len(content))
         if durable:
             flush(file, show)

@@ -21,6 +21,7 @@ from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, pieces, place_of, run_count, runs, strides
 from pario.checkpoint.lazy import Lazy
 from pario.checkpoint.types import Array
+from pario.copying import read_available, write_all
 from pario.interrupts import check
 from pario.progress import Show, silent
 
@@ -239,17 +240,9 @@ def _write_together(file: int, together: list[memoryview], at: int) -> None:
     done = os.pwritev(file, together, at)
     for piece in together:
         if done < len(piece):
-            write_all(file, piece[max(done, 0) :], at + max(done, 0))
+            write_all(file, at + max(done, 0), piece[max(done, 0) :])
         done -= len(piece)
         at += len(piece)
-
-
-def write_all(file: int, content: memoryview | bytes, at: int) -> None:
-    """Writes all bytes, by as many calls as are needed."""
-    view = memoryview(content)
-    while view:
-        done = os.pwrite(file, view, at)
-        view, at = view[done:], at + done
 
 
 def _bytes(moves: Sequence[Move]) -> int:
@@ -258,11 +251,9 @@ def _bytes(moves: Sequence[Move]) -> int:
 
 def read_all(file: int, into: memoryview, at: int, path: str) -> None:
     """Fills a buffer. Raises CheckpointError where the file ends before."""
-    while into:
-        done = os.preadv(file, [into], at)
-        if done == 0:
-            raise CheckpointError(f"{path} ends at byte {at}, before the end of an array")
-        into, at = into[done:], at + done
+    done = read_available(file, at, into)
+    if done < len(into):
+        raise CheckpointError(f"{path} ends at byte {at + done}, before the end of an array")
 
 
 def check_space(path: str, needed: int) -> None:

@@ -38,6 +38,7 @@ from pario.checkpoint.retention import Keep, Retention, rules_of
 from pario.checkpoint.stage import Draining
 from pario.checkpoint.store import Store
 from pario.checkpoint.transfer import check_space
+from pario.copying import write_all
 from pario.interrupts import check, keep_error, postpone_interrupt
 from pario.paths import local_path
 from pario.progress import Show, show_long_work, silent
@@ -602,7 +603,7 @@ class Writer:
         master.check_replicated(sums)
         with transfer.open_file(str(self._target.container(step)), os.O_RDWR) as file:
             master.unpacking.write(file, [one.packed for one in results])
-            transfer.write_all(file, master.order_sums(sums), master.skeleton.places.sums)
+            write_all(file, master.skeleton.places.sums, master.order_sums(sums))
             if self._durable and not self._draining:
                 os.fsync(file)
         return self._store.path(step) if self._draining else self._publish(self._store, step)

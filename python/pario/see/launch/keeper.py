@@ -23,6 +23,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pario.copying import write_all
+
 KEEPER = "PARIO_STREAMS_KEEPER"
 _LINGER_SECONDS = 2.0  # for processes that die with the command
 _PATIENCE_SECONDS = 1.0  # for a message
@@ -71,7 +73,9 @@ class _Region:
                 return 0
             file = os.open(f"/proc/self/fd/{self.file}", os.O_WRONLY | os.O_CLOEXEC)
             try:
-                return sum(_write_all(file, offset, view[begin:end]) for offset, begin, end in runs)
+                for offset, begin, end in runs:
+                    write_all(file, offset, view[begin:end])
+                return sum(end - begin for _, begin, end in runs)
             finally:
                 os.close(file)
 
@@ -97,13 +101,6 @@ def _runs(view: memoryview) -> Iterator[tuple[int, int, int]]:
         for run in range(runs):
             first, last = struct.unpack_from("<2I", view, buffer + at_runs + 8 * run)
             yield begin + first, data + number * size + first, data + number * size + last
-
-
-def _write_all(file: int, offset: int, data: memoryview) -> int:
-    done = 0
-    while done < len(data):
-        done += os.pwrite(file, data[done:], offset + done)
-    return done
 
 
 @dataclass
