@@ -27,6 +27,7 @@ import numpy as np
 
 from pario import hdf5
 from pario.checkpoint.arrays import Layout
+from pario.checkpoint.attributes import put_attr
 from pario.checkpoint.checksum import CHUNK_BYTES, checksum_bytes, grid_of
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.identity import (
@@ -72,24 +73,6 @@ TORCH_TYPE = "torch_dtype"
 TREE = "state.json"
 #: Arrays of states have names that begin with this.
 _STATE = "state/"
-
-#: Prefix of attributes that HDF5 cannot hold: JSON follows.
-_JSON = "json:"
-#: Largest attribute in bytes, a limit of HDF5.
-_MOST_ATTR_BYTES = 64_000
-#: Attributes of pario, netCDF and HDF5 themselves.
-_RESERVED = frozenset(
-    (
-        "step",
-        "pario_type",
-        "DIMENSION_LIST",
-        "REFERENCE_LIST",
-        "CLASS",
-        "NAME",
-        "_Netcdf4Dimid",
-        "_NCProperties",
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -466,7 +449,7 @@ def _put_label(file: Any, label: Label) -> None:
     for name in set(file.attrs) - set(label.attrs):
         del file.attrs[name]
     for name, value in label.attrs.items():
-        _put(file, name, value)
+        put_attr(file, name, value)
     file.attrs["step"] = label.step
 
 
@@ -478,7 +461,7 @@ def _put_axes(file: Any, layouts: Sequence[Layout]) -> None:
     for layout in layouts:
         dataset = file[layout.name]
         for key, value in layout.attrs.items():
-            _put(dataset, key, value)
+            put_attr(dataset, key, value)
         if layout.note:
             dataset.attrs["pario_type"] = layout.note
         for axis, dim in enumerate(layout.dims):
@@ -512,71 +495,3 @@ def _put_blocks(own: Any, layouts: Sequence[Layout]) -> None:
     own.create_dataset("blocks", data=table)
     names = json.dumps([[layout.name, layout.dims] for layout in layouts]).encode()
     own.create_dataset("arrays", data=np.frombuffer(names, np.uint8))
-
-
-def check_attrs(attrs: Mapping[str, Any]) -> None:
-    """Raises CheckpointError that names the first attribute that cannot be saved."""
-    for name, value in attrs.items():
-        _encode(name, value)
-
-
-def _encode(name: str, value: Any) -> Any:
-    """An attribute as HDF5 holds it. Raises CheckpointError that names it."""
-    if name in _RESERVED:
-        raise CheckpointError(
-            f"attribute '{name}': such a name cannot be used: pario, netCDF or HDF5 itself has it"
-        )
-    try:
-        encoded = _encode_value(value)
-    except (TypeError, ValueError) as error:
-        raise _refusal(name, value, error) from error
-    size = len(encoded) if isinstance(encoded, str) else np.asarray(encoded).nbytes
-    if size > _MOST_ATTR_BYTES:
-        raise CheckpointError(
-            f"attribute '{name}' has {size} bytes; at most {_MOST_ATTR_BYTES}: save it as an array"
-        )
-    return encoded
-
-
-def _encode_value(value: Any) -> Any:
-    if isinstance(value, str):
-        return _JSON + json.dumps(value) if value.startswith(_JSON) or "\0" in value else value
-    if isinstance(value, bool | int | float | complex | np.generic):
-        return value
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufcS":
-        return value
-    return _JSON + json.dumps(value)
-
-
-def _refusal(name: str, value: Any, error: Exception) -> CheckpointError:
-    return CheckpointError(
-        f"attribute '{name}' of type {type(value).__name__} cannot be saved: {error}"
-    )
-
-
-def _put(holder: Any, name: str, value: Any) -> None:
-    """Sets an attribute of a file, group or dataset. Raises CheckpointError that names it."""
-    encoded = _encode(name, value)
-    try:
-        holder.attrs[name] = encoded
-    except (TypeError, ValueError, OverflowError) as error:
-        raise _refusal(name, value, error) from error
-
-
-def user_attrs(names: Iterable[str], value_of: Callable[[str], Any]) -> dict[str, Any]:
-    """Decodes the attributes that a user or another program has set."""
-    return {name: _decode(value_of(name)) for name in names if name not in _RESERVED}
-
-
-def _decode(value: Any) -> Any:
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
-    if isinstance(value, str):
-        return json.loads(value.removeprefix(_JSON)) if value.startswith(_JSON) else value
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def copy_attrs(source: Any, target: Any) -> None:
-    """Copies the user's attributes as HDF5 holds them."""
-    for name in set(source.attrs) - _RESERVED:
-        target.attrs.create(name, source.attrs[name], dtype=source.attrs.get_id(name).dtype)

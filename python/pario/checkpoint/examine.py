@@ -20,9 +20,10 @@ import numpy as np
 
 from pario import hdf5
 from pario.checkpoint import container, transfer, types
+from pario.checkpoint.attributes import copy_attrs
 from pario.checkpoint.checksum import CHUNK_BYTES, Grid, chunk_sums, grid_of
 from pario.checkpoint.compression import read_compressed
-from pario.checkpoint.container import FORMAT, Label, Places, copy_attrs
+from pario.checkpoint.container import FORMAT, Label, Places
 from pario.checkpoint.errors import CheckpointError, DamageError
 from pario.checkpoint.geometry import Box, pieces, whole
 from pario.checkpoint.header import Entry, Header

@@ -15,8 +15,9 @@ import numpy as np
 
 from pario import hdf5
 from pario.checkpoint.arrays import Block, Layout
+from pario.checkpoint.attributes import user_attrs
 from pario.checkpoint.checksum import Grid, grid_of
-from pario.checkpoint.container import COMPRESSED, FORMAT, check_metadata, user_attrs
+from pario.checkpoint.container import COMPRESSED, FORMAT, check_metadata
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, Shape, whole
 from pario.checkpoint.store import Found, Store, document

@@ -18,6 +18,7 @@ import numpy as np
 
 from pario.checkpoint import container, exchange, relay, transfer
 from pario.checkpoint.arrays import Converter, Given
+from pario.checkpoint.attributes import check_attrs
 from pario.checkpoint.background import Owner, Pending, Snapshot, count_done
 from pario.checkpoint.compression import check_compress
 from pario.checkpoint.container import Label
@@ -538,7 +539,7 @@ class Writer:
         """Prepares a save with a known plan, on rank 0: checks the space, and makes its file where
         other ranks need it."""
         assert self._plan is not None
-        container.check_attrs(label.attrs)
+        check_attrs(label.attrs)
         with self._discarded_on_failure(label.step):
             self._target.begin(label.step)
             self._check_space(label.step, self._plan.space_needed(self._nodes))
