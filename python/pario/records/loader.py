@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, nullcontext
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Union
 
 from pario._native import RecordFile, RecordLoader, schedule_step, schedule_steps, start_loader
 from pario.errors import ParioError
-from pario.records.batch import Batch
 from pario.records.dataset import Dataset, Source, open_dataset
 from pario.records.epochs import Epochs, find_rank
 from pario.records.group_loader import GroupedFiles, GroupLoader
@@ -22,14 +20,14 @@ from pario.records.mixture import Mixture
 from pario.records.number_loader import NumberedBatch, load_numbers, share_batches
 from pario.records.orders import Numbers, make_order
 from pario.records.passes import Place
+from pario.records.pipeline import Batches, Pipeline
 from pario.records.regroup import Regrouped
 from pario.records.rules import Batching, Packing
 from pario.records.samples import Decode, Decoders, Inputs, decoders_of
 from pario.records.state import check_whole
-from pario.records.stats import LoaderStats, Progress
+from pario.records.stats import LoaderStats
 from pario.records.steps import Steps
 from pario.records.stream import REMOTE_THREADS, BatchStream, Share
-from pario.records.workers import Mark, Processes, Threads, apply
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -182,15 +180,19 @@ class Loader(Epochs):
         self._blocks = _pair("Loader: blocks", blocks) or (sides and sides[::-1]) or (1, 1)
         self._grouped = None if self._mixture else self._grouped_files()
         self._mix_groups(groups)
-        #: Makes the inputs of ``_steps`` of a batch.
-        self._inputs = list if decoders is None else Inputs(self.datasets).of
-        self._steps = Steps()
+        steps = Steps()
         if decoders is not None:
-            self._steps = self._steps.then(Decode(decoders))
+            steps = steps.then(Decode(decoders))
         if transform is not None:
-            self._steps = self._steps.then(transform)
-        self._collate, self._processes = collate, processes
-        self._workers = check_whole("Loader: workers", workers, 0)
+            steps = steps.then(transform)
+        self._pipeline = Pipeline(
+            list if decoders is None else Inputs(self.datasets).of,
+            steps,
+            collate,
+            check_whole("Loader: workers", workers, 0),
+            processes,
+            _choice("errors", errors, "raise", "skip"),
+        )
         self._bucketing = self._bucketing_of() if self._order in ("as they lie", "shuffled") else ()
         remote = any(one.remote for one in self.datasets)
         most = REMOTE_THREADS if remote else MOST_THREADS
@@ -200,20 +202,11 @@ class Loader(Epochs):
             if memory == "auto"
             else check_whole("Loader: memory", memory, 0, 2**63)
         )
-        self._errors = errors
         self.stats = LoaderStats()
-        self._check(caching)
+        caching = _choice("caching", caching, "auto", "page_cache", "direct")
         self._direct = caching == "direct" or (
             caching == "auto" and not self._grouped and self._bytes() > free_memory() / 2
         )
-
-    def _check(self, caching: str) -> None:
-        if caching not in ("auto", "page_cache", "direct"):
-            raise ParioError(
-                f"Loader: caching={caching!r}: expected 'auto', 'page_cache' or 'direct'"
-            )
-        if self._errors not in ("raise", "skip"):
-            raise ParioError(f"Loader: errors={self._errors!r}: expected 'raise' or 'skip'")
 
     def _grouped_files(self) -> GroupedFiles | None:
         """The files of formats that are decoded group by group; None if there are none."""
@@ -287,11 +280,13 @@ class Loader(Epochs):
         """The share of one of ``stride`` workers: every ``stride``-th batch from ``offset`` on,
         counted from the current position.
         """
-        for _, batch in self._batches(self._share(self.position, stride, offset)):
+        for _, batch in self._run(self._start(self._share(self.position, stride, offset))):
             yield batch
 
-    def _batches(self, share: Share) -> Iterator[tuple[Progress, Any]]:
-        return self._time_batches(self._transform_batches(self._read(self._start(share))))
+    def _run(self, native: RecordLoader | BatchStream) -> Batches:
+        for progress, batch in self._pipeline.run(native, self.stats):
+            self.position = progress.position
+            yield progress, batch
 
     def _start(self, share: Share) -> RecordLoader | BatchStream:
         if self._mixture:
@@ -328,7 +323,7 @@ class Loader(Epochs):
         Loader
             It begins at the place of this one, and has statistics of its own.
         """
-        return self._derive(self._steps.then(function))
+        return self._derive(self._pipeline.steps.then(function))
 
     def filter(self, function: Callable[[Any], Any]) -> Loader:
         """A Loader that leaves out samples, or records.
@@ -346,7 +341,7 @@ class Loader(Epochs):
         Loader
             As of :meth:`map`.
         """
-        return self._derive(self._steps.then(function, filters=True))
+        return self._derive(self._pipeline.steps.then(function, filters=True))
 
     def batch(
         self,
@@ -461,15 +456,16 @@ class Loader(Epochs):
 
     def for_all_ranks(self) -> Loader:
         """A Loader of the samples of all ranks, in order."""
-        other = self._derive(self._steps)
-        other.rank, other.world, other._remainder, other._collate = 0, 1, "exact", None
+        other = self._derive(self._pipeline.steps)
+        other.rank, other.world, other._remainder = 0, 1, "exact"
+        other._pipeline = replace(other._pipeline, collate=None)
         return other
 
     def samples_from(self, place: Place) -> Iterator[tuple[int, Any]]:
         """The samples of this rank from a place on, and their positions in the epoch. For one rank
         only."""
         self.go_to(place)
-        for progress, samples in self._batches(self._share(place.position)):
+        for progress, samples in self._run(self._start(self._share(place.position))):
             begin = progress.position - progress.whole
             yield from zip((progress.places + begin).tolist(), samples, strict=True)
 
@@ -487,16 +483,16 @@ class Loader(Epochs):
         import numpy as np
 
         native = self._start_numbers((np.array(batch, "u8"), 0) for batch in batches)
-        for progress, samples in self._time_batches(self._transform_batches(self._read(native))):
+        for progress, samples in self._run(native):
             yield progress.places.tolist(), samples
 
     def collate(self, samples: list[Any]) -> Any:
         """The batch of these samples, by the function given as ``collate``."""
-        return self._collate(samples) if self._collate else samples
+        return self._pipeline.make_batch(samples)
 
     def _derive(self, steps: Steps) -> Loader:
         other = copy(self)
-        other._steps, other.stats = steps, LoaderStats()
+        other._pipeline, other.stats = replace(self._pipeline, steps=steps), LoaderStats()
         other._iterations, other._passes = 0, None
         return other
 
@@ -517,76 +513,6 @@ class Loader(Epochs):
         if self._mixture:
             return [self._order, *self._mixture.facts()]
         return [self._order, *self._blocks, *self._bucketing]
-
-    def _read(self, native: RecordLoader | BatchStream) -> Iterator[tuple[Progress, Batch]]:
-        import numpy as np
-
-        with nullcontext() if isinstance(native, RecordLoader) else closing(native):
-            while (read := native.next()) is not None:
-                memory, numbers, places, failures, position = read
-                kept = np.arange(len(numbers))
-                if failures:
-                    kept = self._find_whole(failures, numbers)
-                whole, numbers, places = len(numbers), numbers[kept], places[kept]
-                self.stats.threads = native.threads()
-                data = int((places[:, 1] - places[:, 0]).sum())
-                yield (
-                    Progress(position, kept, whole, data, len(failures)),
-                    Batch(memory, numbers, places),
-                )
-
-    def _find_whole(self, failures: list[tuple[int, str]], numbers: NDArray[Any]) -> NDArray[Any]:
-        """The places of the records that were read."""
-        import numpy as np
-
-        if self._errors == "raise":
-            raise ParioError("record {}: {}".format(*failures[0]))
-        return np.flatnonzero(~np.isin(numbers, [number for number, _ in failures]))
-
-    def _transform_batches(
-        self, batches: Iterator[tuple[Progress, Batch]]
-    ) -> Iterator[tuple[Progress, Any]]:
-        steps, inputs = self._steps, self._inputs
-        if not steps.functions:
-            return (
-                (progress, self.collate(list(batch)) if self._collate else batch)
-                for progress, batch in batches
-            )
-        applied: Iterator[tuple[Progress, list[Any]]]
-        if self._workers == 0:
-            applied = (
-                (progress, apply(steps, inputs(batch), batch.numbers.tolist(), self._errors))
-                for progress, batch in batches
-            )
-        else:
-            applied = (Processes if self._processes else Threads)(
-                inputs, steps, self._errors, self._workers
-            ).apply_to_batches(batches)
-        return (self._finish(progress, results) for progress, results in applied)
-
-    def _finish(self, progress: Progress, results: list[Any]) -> tuple[Progress, Any]:
-        kept = [place for place, result in enumerate(results) if not isinstance(result, Mark)]
-        failed = sum(result is Mark.FAILED for result in results)
-        return progress.without(failed, kept), self.collate([results[k] for k in kept])
-
-    def _time_batches(
-        self, batches: Iterator[tuple[Progress, Any]]
-    ) -> Iterator[tuple[Progress, Any]]:
-        stats, owner = self.stats, os.getpid()
-        begin, first = time.perf_counter(), True
-        for progress, batch in batches:
-            now = time.perf_counter()
-            stats.add_wait(now - begin, first)
-            stats.add(progress)
-            first, self.position = False, progress.position
-            yield progress, batch
-            if os.getpid() != owner:
-                raise ParioError(
-                    "an iteration over a Loader belongs to the process that began it: begin one in"
-                    " the child of the fork"
-                )
-            begin = time.perf_counter()
-            stats.worked += begin - now
 
 
 def _list_datasets(dataset: Source | Sequence[Source] | Mixture, typed: bool) -> list[Dataset]:
@@ -622,9 +548,16 @@ def _pair(name: str, values: Any) -> tuple[int, int] | None:
 
 def _remainder(remainder: str, drop_last: bool) -> str:
     """The core's name for the treatment of the remainder."""
-    if remainder not in ("pad", "drop", "exact"):
-        raise ParioError(f"Loader: remainder={remainder!r}: expected 'pad', 'drop' or 'exact'")
+    remainder = _choice("remainder", remainder, "pad", "drop", "exact")
     return "full batches" if drop_last else remainder
+
+
+def _choice(name: str, value: str, *choices: str) -> str:
+    """An argument of a Loader that is one of several words. Raises ParioError."""
+    if value not in choices:
+        *others, last = map(repr, choices)
+        raise ParioError(f"Loader: {name}={value!r}: expected {', '.join(others)} or {last}")
+    return value
 
 
 def _default_memory(remote: bool) -> int:
