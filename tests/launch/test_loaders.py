@@ -75,6 +75,9 @@ def test_loops_over_own_loaders_are_in_the_report(tmp_path: Path) -> None:
         100,
     )
     assert row.worked >= 98 * 0.005 and row.first_seconds > 0 and 0 <= row.stalled < 1
+    (waits,) = (use.waits for use in job.loaders)
+    assert waits and sum(waits.values) == pytest.approx(row.first_seconds + row.waited, abs=1e-3)
+    assert 0 < waits.start < job.wall - row.worked and any(row.wait_share)
     assert not find_slow_loops(job)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import io
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +14,12 @@ from rich.console import Console
 
 from pario.see.analyze import analyze
 from pario.see.analyze.model import Analysis
+from pario.see.launch.hook.pario_meter import Bins
 from pario.see.report import html, terminal
 from pario.see.tables import read
 from pario.see.tables.model import LoaderUse
 from tests.python.jobs import add_record, make_job
-from tests.python.plog import ProcessLog
+from tests.python.plog import ProcessLog, moment, ticks
 
 
 def note(batches: int = 100, number: int = 0, waited: int = 6, **facts: Any) -> dict[str, Any]:
@@ -67,7 +71,17 @@ def test_loaders_of_one_description_are_one_row_and_the_longest_waited_for_comes
 
 @pytest.mark.parametrize(
     "damaged",
-    [{"timers_ns": None}, {"batches": "many"}, {"workers": None, "batch": -1.5}, {"id": [1]}],
+    [
+        {"timers_ns": None},
+        {"batches": "many"},
+        {"workers": None, "batch": -1.5},
+        {"id": [1]},
+        {"waits": [1]},
+        {"waits": {"start_mono_ns": -1, "interval_ns": 10**9, "waited_us": [1]}},
+        {"waits": {"start_mono_ns": 1, "interval_ns": 0, "waited_us": [1]}},
+        {"waits": {"start_mono_ns": 1, "interval_ns": 10**9, "waited_us": [None, "1", -5]}},
+        {"waits": {"start_mono_ns": 1, "interval_ns": 10**9, "waited_us": {}}},
+    ],
 )
 def test_damaged_notes_do_no_harm(damaged: dict[str, Any], tmp_path: Path) -> None:
     analysis_of(tmp_path, [note() | damaged])
@@ -114,3 +128,59 @@ def test_the_reports_show_them(tmp_path: Path) -> None:
 
 def test_jobs_without_loops_have_no_table(tmp_path: Path) -> None:
     assert 'id="loaders"' not in html.render(analysis_of(tmp_path, []))
+
+
+def page_data(page: str) -> Any:
+    """Return the values that the page's script shows."""
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    return json.loads(text)
+
+
+def test_the_page_has_the_waits_of_loaders_by_the_bins_of_its_timeline(tmp_path: Path) -> None:
+    second = 10**6  # in microseconds; the log starts 50 s after its clock and lasts 10 s
+    waits = {"start_mono_ns": 52 * 10**9, "interval_ns": 10**9, "waited_us": [second, second // 2]}
+    late = waits | {"start_mono_ns": 57 * 10**9, "waited_us": [second]}
+    nothing_known = note(number=1, data="Words")
+    timed = {"first_open": moment(0.0), "last_close": moment(9.0), "meta_time": ticks(5.0)}
+    for number, those in enumerate([[note(waits=waits), nothing_known], [note(waits=late)]]):
+        records = [{"path": "/data/images", "opens": 1, **timed}]
+        ProcessLog(pid=1000 + number, records=records, notes=those).write(tmp_path)
+    analysis = analyze(read([tmp_path]))
+    page = html.render(analysis)
+    shown = page_data(page)["timeline"]
+    assert shown["loaders"] == ["DataLoader(Images)"]
+    bins = len(shown["read"])
+    in_second = {
+        at: base64.b64decode(shown["waits"])[round((at + 0.5) * bins / 10)] for at in range(10)
+    }
+    half, quarter = round(255 / 2), round(255 / 4)
+    assert in_second == {at: {2: half, 3: quarter, 7: half}.get(at, 0) for at in range(10)}
+    assert page.index('id="timeline"') < page.index('id="loader-waits"')
+
+
+def test_logs_without_times_of_waits_have_no_map_of_loaders(tmp_path: Path) -> None:
+    timed = {"first_open": moment(0.0), "last_close": moment(9.0), "meta_time": ticks(5.0)}
+    record = {"path": "/data/images", "opens": 1, **timed}
+    ProcessLog(records=[record], notes=[note()]).write(tmp_path)
+    page = html.render(analyze(read([tmp_path])))
+    assert 'id="timeline"' in page and 'id="loader-waits"' not in page
+
+
+def test_intervals_double_when_a_training_takes_longer() -> None:
+    bins = Bins()
+    for second in range(1000):
+        bins.add(7.0 + second, 7.25 + second)
+    assert bins.begin == 7.0 and bins.width == pytest.approx(4.096)
+    assert len(bins.seconds) == 244
+    assert bins.seconds[:-1] == pytest.approx([bins.width / 4] * 243, abs=0.26)
+    assert sum(bins.seconds) == pytest.approx(250.0)
+
+
+def test_a_wait_lies_in_all_its_intervals() -> None:
+    bins = Bins()
+    bins.add(3.0, 3.0005)
+    bins.add(3.0015, 3.0045)
+    assert bins.seconds == pytest.approx([0.0005, 0.0005, 0.001, 0.001, 0.0005])
+    bins.add(3.01, 103.0)
+    assert (bins.width, sum(bins.seconds)) == (0.512, pytest.approx(0.0035 + 99.99))
+    assert bins.seconds[1:-1] == pytest.approx([0.512] * (len(bins.seconds) - 2))

@@ -6,12 +6,14 @@ import base64
 import io
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from pario.see.analyze.model import Analysis, LoaderRow
 from pario.see.report import html
 from pario.see.report.html import comparison, survey
 from tests.python.support import analyses, surveys
@@ -31,6 +33,33 @@ from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 
+
+def training() -> Analysis:
+    """A training that waits for one loader in the first bins of each epoch of 50 bins, and for
+    another one all the time."""
+    epochs = tuple(0.9 if column % 50 < 5 else 0.0 for column in range(analyses.BINS))
+    rows = (("Images", 4, epochs), ("SomeDatasetWithALongName", 0, (0.25,) * analyses.BINS))
+    loaders = tuple(
+        LoaderRow(
+            loader="DataLoader",
+            data=data,
+            loops=2,
+            workers=workers,
+            batch_size=32,
+            batches=1200,
+            first_seconds=3.0,
+            waited=18.0,
+            worked=60.0,
+            stalled=18 / 78,
+            longest=0.5,
+            samples_per_second=480.0,
+            wait_share=shares,
+        )
+        for data, workers, shares in rows
+    )
+    return replace(analyses.rich(10), loaders=loaders)
+
+
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 STILL = {"name": "prefers-reduced-motion", "value": "reduce"}
 PAGES = {
@@ -39,6 +68,7 @@ PAGES = {
     "healthy": analyses.healthy,
     "10-ranks": lambda: analyses.rich(10),
     "1000-ranks": lambda: analyses.rich(1000),
+    "training": training,
     "hostile": analyses.hostile,
 }
 COMPARISONS = {"comparison": rich_comparison}
@@ -174,7 +204,13 @@ def test_the_page_opens_without_errors(browser: Browser, name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param("10-ranks", marks=pytest.mark.exhaustive), "1000-ranks", "comparison", "survey"],
+    [
+        pytest.param("10-ranks", marks=pytest.mark.exhaustive),
+        "1000-ranks",
+        "training",
+        "comparison",
+        "survey",
+    ],
 )
 @pytest.mark.parametrize(
     ("look", "width", "theme"),
@@ -279,6 +315,29 @@ def test_pointing_at_the_heat_map_shows_rank_time_and_shares(browser: Browser) -
     assert timeline is not None
     assert browser.tip().startswith("rank 3, 15.35–15.96 s")
     assert f"{round(timeline.write_share[3][25] * 100)} % writing" in browser.tip()
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_waits_for_loaders_lie_below_the_ranks_and_zoom_with_them(
+    browser: Browser, width: int
+) -> None:
+    browser.open("training", width)
+    edges = "return ['left', 'right'].map((edge) => arguments[0].getBoundingClientRect()[edge])"
+    ranks, waits = (browser.find(f"#{chart} svg") for chart in ("timeline", "loader-waits"))
+    assert browser.run(edges, waits) == browser.run(edges, ranks)
+    assert browser.run(edges, waits)[1] <= width
+    for label in browser.all("#loader-waits .y .tick"):
+        left, right = browser.run(edges, label)
+        assert 0 <= left < right <= browser.run(edges, waits)[0]
+    browser.hover("#loader-waits svg", 52.5 / analyses.BINS, 0.25)
+    assert browser.tip() == "DataLoader(Images), 31.93–32.54 s\n90 % waiting for batches"
+    browser.hover("#loader-waits svg", 80.5 / analyses.BINS, 0.25)
+    assert browser.tip().endswith("no waits")
+    browser.hover("#loader-waits svg", 80.5 / analyses.BINS, 0.75)
+    assert browser.tip().startswith("DataLoader(SomeDatasetWithALongName), ")
+    assert browser.tip().endswith("\n25 % waiting for batches")
+    browser.click("[data-zoom='in']")
+    assert shown_columns(browser, "#loader-waits") == shown_columns(browser, "#timeline") == 150
 
 
 def test_pointing_at_the_bandwidth_shows_the_rate(browser: Browser) -> None:

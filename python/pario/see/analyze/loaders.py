@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+import numpy as np
+
+from pario.see.analyze.intervals import Intervals, spread_weights
 from pario.see.analyze.model import LoaderRow
+from pario.see.analyze.timeline import BINS
 from pario.see.tables.model import Job, LoaderUse
 
 
@@ -15,10 +19,11 @@ def loaders(job: Job) -> tuple[LoaderRow, ...]:
     for use in job.loaders:
         if use.batches:
             alike[use.kind, use.data, use.workers, use.batch_size].append(use)
-    return tuple(sorted(map(_row, alike.values()), key=lambda row: -row.waited))
+    rows = (_row(uses, job.wall) for uses in alike.values())
+    return tuple(sorted(rows, key=lambda row: -row.waited))
 
 
-def _row(uses: Sequence[LoaderUse]) -> LoaderRow:
+def _row(uses: Sequence[LoaderUse], wall: float) -> LoaderRow:
     one = uses[0]
     waited, worked = sum(use.waited for use in uses), sum(use.worked for use in uses)
     return LoaderRow(
@@ -34,7 +39,23 @@ def _row(uses: Sequence[LoaderUse]) -> LoaderRow:
         stalled=waited / (waited + worked) if waited else 0.0,
         longest=max(use.longest for use in uses),
         samples_per_second=sum(map(_rate, uses)),
+        wait_share=_wait_share(uses, wall),
     )
+
+
+def _wait_share(uses: Sequence[LoaderUse], wall: float) -> tuple[float, ...]:
+    """Return the waiting part of the loops in each bin of the timeline."""
+    known = [use.waits for use in uses if use.waits and use.waits.values]
+    if not known or wall <= 0:
+        return ()
+    starts = [waits.start + waits.width * np.arange(len(waits.values)) for waits in known]
+    ends = [start + waits.width for start, waits in zip(starts, known, strict=True)]
+    start = np.concatenate(starts)
+    spans = Intervals(start, np.concatenate(ends), np.zeros(len(start), np.int64))
+    seconds = np.concatenate([np.asarray(waits.values) for waits in known])
+    edges = np.linspace(0.0, wall, BINS + 1)
+    share = spread_weights(spans, seconds, edges, 1)[0] / (np.diff(edges) * len(known))
+    return tuple(np.clip(share, 0.0, 1.0).round(4).tolist())
 
 
 def _rate(use: LoaderUse) -> float:

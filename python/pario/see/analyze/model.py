@@ -402,6 +402,8 @@ class LoaderRow:
     stalled: float  # waited / (waited + worked), 0..1
     longest: float  # the longest wait
     samples_per_second: float  # of all loops together; 0: not known
+    # the loops' part of each bin of the timeline in which they wait, 0..1; empty: not known
+    wait_share: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -340,6 +340,16 @@ class LoaderUse:
     waited: float = 0.0  # for the others
     worked: float = 0.0  # between them
     longest: float = 0.0  # wait
+    waits: TimeBins | None = None  # seconds of all waits; None: not known
+
+
+@dataclass(frozen=True)
+class TimeBins:
+    """Values in equal intervals of time."""
+
+    start: float  # of the first interval, seconds
+    width: float  # of an interval, seconds
+    values: tuple[float, ...]
 
 
 @dataclass(frozen=True)

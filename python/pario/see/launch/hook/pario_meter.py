@@ -22,6 +22,8 @@ _MAIN = get_ident()
 #: Notes are written at the end, and whenever the time since the first batch has grown by this
 #: factor, because a program may be killed.
 _GROWTH = 1.1
+#: The largest number of intervals of time of a note.
+_INTERVALS = 256
 #: The number of workers of pario's own loader, which uses threads.
 _THREADS = -1
 
@@ -33,6 +35,34 @@ class _State:
     begin = due = 0.0  # time of the first meter, and of the next note
 
 
+class Bins:
+    """Seconds by equal intervals of time. The intervals double when there would be too many."""
+
+    def __init__(self) -> None:
+        self.begin = 0.0
+        self.width = 0.001
+        self.seconds: list[float] = []
+
+    def add(self, begin: float, end: float) -> None:
+        """Count the time between two moments; no earlier time may begin later."""
+        if not self.seconds:
+            self.begin = begin
+        while end - self.begin >= self.width * _INTERVALS:
+            pairs = range(0, len(self.seconds), 2)
+            self.seconds = [sum(self.seconds[first : first + 2]) for first in pairs]
+            self.width *= 2
+        first, last = self._index(begin), self._index(end)
+        self.seconds += [0.0] * (last + 1 - len(self.seconds))
+        for index in range(first, last):
+            edge = self.begin + (index + 1) * self.width
+            self.seconds[index] += edge - begin
+            begin = edge
+        self.seconds[last] += end - begin
+
+    def _index(self, moment: float) -> int:
+        return int((moment - self.begin) / self.width)
+
+
 class Meter:
     """The times of the loaders of one description in this process, in seconds: waits for the first
     batches of epochs and for the others, and the time between waits."""
@@ -41,10 +71,13 @@ class Meter:
         self.facts = facts
         self.batches = 0
         self.first = self.waited = self.worked = self.longest = 0.0
+        self.waits = Bins()
 
-    def add(self, seconds: float, since_last: float | None) -> None:
-        """Count a batch; ``since_last`` is None for the first one of an epoch."""
+    def add(self, begin: float, end: float, since_last: float | None) -> None:
+        """Count the wait for a batch; ``since_last`` is None for the first one of an epoch."""
+        seconds = end - begin
         self.batches += 1
+        self.waits.add(begin, end)
         if since_last is None:
             self.first += seconds
         else:
@@ -67,6 +100,11 @@ class Meter:
                 **self.facts,
                 "batches": self.batches,
                 "timers_ns": times,
+                "waits": {
+                    "start_mono_ns": round(self.waits.begin * 1e9),
+                    "interval_ns": round(self.waits.width * 1e9),
+                    "waited_us": [round(seconds * 1e6) for seconds in self.waits.seconds],
+                },
             }
         ).encode()
 
@@ -92,7 +130,7 @@ class Clock:
         finally:
             _State.inside = False
         end = perf_counter()
-        self.meter.add(end - begin, None if first or self.given is None else begin - self.given)
+        self.meter.add(begin, end, None if first or self.given is None else begin - self.given)
         self.given = end
         if end > _State.due:
             write_notes()

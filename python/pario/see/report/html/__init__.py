@@ -25,6 +25,7 @@ HINT_ROWS = 200
 MPIIO_ROWS = 50
 STREAM_ROWS = 100
 LOADER_ROWS = 100
+LOADERS_OVER_TIME = 12
 AUDIT_ROWS = 100
 CONTENTION_MAPS = 4
 #: Findings shown in full; the smaller ones are folded.
@@ -48,6 +49,7 @@ def _context(analysis: Analysis) -> dict[str, Any]:
         if analysis.timeline and analysis.timeline.labels and analysis.timeline.bytes_read
         else None
     )
+    waits = [row for row in analysis.loaders if row.wait_share][:LOADERS_OVER_TIME]
     return {
         "analysis": analysis,
         "job": job,
@@ -58,6 +60,7 @@ def _context(analysis: Analysis) -> dict[str, Any]:
         **_tables(analysis, several),
         "time_charts": [
             timeline.heat_map(time, one, marks(analysis.outliers, job)),
+            *([timeline.loader_waits(time, waits)] if waits else []),
             timeline.bandwidth(time, several),
         ]
         if time
@@ -77,7 +80,7 @@ def _context(analysis: Analysis) -> dict[str, Any]:
         "kernel_line": kernel,
         "data": page.data(
             {
-                "timeline": timeline.data(time) if time else None,
+                "timeline": timeline.data(time, waits) if time else None,
                 "contention": {
                     f"contention-{index}": contention.data(item) for index, item in enumerate(maps)
                 },

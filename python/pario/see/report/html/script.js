@@ -158,7 +158,8 @@ document.addEventListener("DOMContentLoaded", () => {
   function timeCharts(time, tip) {
     const charts = all(".chart.time"), columns = time.written.length, rows = time.labels.length;
     const least = Math.min(8, columns);
-    const shares = Uint8Array.from(atob(time.shares), (character) => character.charCodeAt(0));
+    const decode = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+    const shares = decode(time.shares), waits = decode(time.waits);
     let shown = { from: 0, to: columns };
     const moment = (column) => time.start + column * time.bin;
     const rounded = (column) => Number(moment(column).toPrecision(4));
@@ -173,6 +174,18 @@ document.addEventListener("DOMContentLoaded", () => {
       .filter(([, part]) => part > 0.004)
       .map(([kind, part]) => `${Math.round(part * 100) || "<1"} % ${kind}`)
       .join("\n") || "no I/O";
+
+    const waiting = (row, column) => {
+      const part = waits[row * columns + column] / 255;
+      return part > 0.004 ? `${Math.round(part * 100) || "<1"} % waiting for batches` : "no waits";
+    };
+    // Number of rows, and text of a cell, by chart; charts without rows show the bytes.
+    const maps = {
+      timeline: [rows, (row, column) =>
+        `${time.labels[row]}, ${span(column)}\n${activity(row, column)}`],
+      "loader-waits": [time.loaders.length, (row, column) =>
+        `${time.loaders[row]}, ${span(column)}\n${waiting(row, column)}`],
+    };
 
     function zoom(from, to) {
       const width = Math.min(Math.max(to - from, least), columns);
@@ -228,12 +241,11 @@ document.addEventListener("DOMContentLoaded", () => {
       return Boolean(action);
     };
     charts.forEach((chart) => {
-      const svg = chart.querySelector("svg"), map = chart.id === "timeline";
+      const svg = chart.querySelector("svg");
+      const flat = [1, (row, column) => `${span(column)}\n${bytes(column)}`];
+      const [bands, text] = maps[chart.id] || flat;
       drag(svg);
-      const text = (row, column) => (map
-        ? `${time.labels[row]}, ${span(column)}\n${activity(row, column)}`
-        : `${span(column)}\n${bytes(column)}`);
-      cells(svg, map ? rows : 1, columns, () => shown, text, tip, keys);
+      cells(svg, bands, columns, () => shown, text, tip, keys);
     });
     addEventListener("resize", () => zoom(shown.from, shown.to));
     zoom(0, columns);

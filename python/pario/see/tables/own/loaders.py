@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pario.see.tables.model import Job, LoaderUse
+from pario.see.tables.model import Job, LoaderUse, TimeBins
 from pario.see.tables.own.files import integer
 from pario.see.tables.own.view import View
 
@@ -14,17 +14,17 @@ def add_loaders(job: Job, views: Sequence[View]) -> None:
     """Add to loaders."""
     for view in views:
         last = {integer(note.get("id")): note for note in view.log.notes_of("loader")}
-        job.loaders += [_use(view.row, note) for note in last.values()]
+        job.loaders += [_use(view, note) for note in last.values()]
 
 
-def _use(process: int, note: dict[str, Any]) -> LoaderUse:
+def _use(view: View, note: dict[str, Any]) -> LoaderUse:
     timers = note.get("timers_ns")
 
     def seconds(name: str) -> float:
         return integer(timers.get(name)) / 1e9 if isinstance(timers, dict) else 0.0
 
     return LoaderUse(
-        process=process,
+        process=view.row,
         kind=str(note.get("kind", "")),
         data=str(note.get("data", "")),
         workers=integer(note.get("workers")),
@@ -35,4 +35,17 @@ def _use(process: int, note: dict[str, Any]) -> LoaderUse:
         waited=seconds("waited"),
         worked=seconds("worked"),
         longest=seconds("longest"),
+        waits=_waits(view, note.get("waits")),
     )
+
+
+def _waits(view: View, noted: Any) -> TimeBins | None:
+    """Return the waits by intervals; None in logs without them, and for damaged ones."""
+    if not isinstance(noted, dict):
+        return None
+    start, width = integer(noted.get("start_mono_ns")), integer(noted.get("interval_ns"))
+    waited = noted.get("waited_us")
+    if start <= 0 or width <= 0 or not isinstance(waited, list):
+        return None
+    values = tuple(max(0, integer(value)) / 1e6 for value in waited)
+    return TimeBins(view.moment_of_clock(start), width / 1e9, values)

@@ -50,6 +50,10 @@ class View:
     machine: str  # boot ID: processes with the same one share local file systems
     time: Timebase
 
+    def moment_of_clock(self, mono_ns: int) -> float:
+        """Return a moment of the host's monotonic clock in seconds of the job."""
+        return self.time.seconds0 + (mono_ns - int(self.log.process["anchor0_mono_ns"])) / 1e9
+
     def counts(self, values: NDArray[Any], name: str) -> NDArray[np.int64]:
         """Return counters as signed numbers. A value out of range is damage of ``name``, and counts
         as 0."""

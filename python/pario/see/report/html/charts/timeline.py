@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from pario import wording
-from pario.see.analyze.model import Timeline
+from pario.see.analyze.model import LoaderRow, Timeline
 from pario.see.report import svg
 from pario.see.report.html.charts.chart import Axis, Chart, bands, linear, span
+from pario.see.report.tables.run import loader_name
 
 #: The kinds of the heat map: class, word, colour (of middle lightness, for light and dark pages).
 KINDS = (
@@ -21,6 +22,8 @@ KINDS = (
     ("meta", "metadata", (178, 77, 144)),
     ("mpi", "MPI communication", (37, 147, 101)),
 )
+#: The colour of training loops that wait for batches.
+_WAITING = (189, 138, 16)
 Rows = Sequence[Sequence[float]]
 
 
@@ -112,6 +115,25 @@ def bandwidth(timeline: Timeline, several: str) -> Chart:
     )
 
 
+def loader_waits(timeline: Timeline, rows: Sequence[LoaderRow]) -> Chart:
+    """Return a heat map of loaders × time: the part of each moment in which their training loops
+    wait for batches. The bins of ``rows`` are those of the timeline."""
+    columns, shares = len(timeline.bytes_read), [row.wait_share for row in rows]
+    return Chart(
+        id="loader-waits",
+        title="Waits of training loops for batches over time",
+        summary=f"Heat map of {wording.plural(len(rows), 'loader')}; arrow keys read its cells",
+        x=time_axis(timeline),
+        y=bands("by data set", [wording.name(row.data) for row in rows], 16),
+        body=svg.picture(_single(shares, 0), columns, [_WAITING]),
+        columns=columns,
+        rows=len(rows),
+        height=max(32, 26 * len(rows)),
+        kind="time",
+        grid=False,
+    )
+
+
 def kinds(timeline: Timeline) -> list[tuple[str, str]]:
     """Return class and word of each kind that occurs."""
     return [
@@ -121,23 +143,26 @@ def kinds(timeline: Timeline) -> list[tuple[str, str]]:
     ]
 
 
-def data(timeline: Timeline) -> dict[str, object]:
+def data(timeline: Timeline, loaders: Sequence[LoaderRow] = ()) -> dict[str, object]:
     """Return the values that the script shows on hover: shares in 1/255, by kind, then by row."""
-    shares = bytes(
-        min(255, round(255 * share))
-        for layer in _layers(timeline)
-        for row in layer
-        for share in row
-    )
+    shares = [row for layer in _layers(timeline) for row in layer]
     return {
         "bin": timeline.bin_seconds,
         "start": timeline.start,
         "labels": timeline.labels,
         "kinds": [word for _, word, _ in KINDS],
-        "shares": base64.b64encode(shares).decode(),
+        "shares": _encode_shares(shares),
         "written": [round(value) for value in timeline.bytes_written],
         "read": [round(value) for value in timeline.bytes_read],
+        "loaders": [loader_name(row) for row in loaders],
+        "waits": _encode_shares([row.wait_share for row in loaders]),
     }
+
+
+def _encode_shares(rows: Rows) -> str:
+    """Return shares as bytes of 1/255, in base64."""
+    values = bytes(min(255, round(255 * share)) for row in rows for share in row)
+    return base64.b64encode(values).decode()
 
 
 def time_axis(timeline: Timeline) -> Axis:
