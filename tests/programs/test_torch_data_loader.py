@@ -385,3 +385,22 @@ def test_records_stay_bytes_without_a_collate_function(
 def test_a_dataset_gives_whole_records_to_a_data_loader(torch: Any, dataset: Dataset) -> None:
     batches = list(torch.utils.data.DataLoader(dataset, batch_size=BATCH))
     assert [bytes(record) for record in dataset] == list(chain.from_iterable(batches))
+
+
+@pytest.mark.parametrize("options", [{}, {"batch_size": 8}, {"num_workers": 1}])
+def test_a_data_loader_that_would_make_batches_of_batches_is_refused(
+    torch: Any, dataset: Dataset, options: dict[str, Any]
+) -> None:
+    loader = make_loader(dataset, transform=reverse)
+    with pytest.raises(ParioError, match="expected batch_size=None"):
+        next(iter(torch.utils.data.DataLoader(loader.torch(), **options)))
+
+
+def test_a_function_of_the_user_may_collate_batches(torch: Any, dataset: Dataset) -> None:
+    def join_batches(batches: list[Batch]) -> list[int]:
+        return join(map(numbers, batches))
+
+    data_loader = torch.utils.data.DataLoader(
+        make_loader(dataset).torch(), batch_size=3, collate_fn=join_batches
+    )
+    assert join(data_loader) == list_epochs(dataset, 1)[0]

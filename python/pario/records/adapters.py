@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
@@ -58,7 +59,8 @@ class Batches(torch.utils.data.IterableDataset[Any]):
 
     Each pass over the DataLoader is the next epoch, also after a ``break``. The first pass after
     ``load_state_dict`` of the Loader is the rest of the state's epoch. Worker processes take the
-    batches in turns, so that their order is the one of the Loader.
+    batches in turns, so that their order is the one of the Loader. A DataLoader without
+    ``batch_size=None`` and with PyTorch's ``default_collate`` raises ParioError.
     """
 
     def __init__(self, loader: BatchSource, passes: Passes) -> None:
@@ -70,6 +72,7 @@ class Batches(torch.utils.data.IterableDataset[Any]):
         return len(self.loader)
 
     def __iter__(self) -> Pass:
+        _reject_collation(sys._getframe(1).f_locals.get("self"))
         return Pass(self.loader, self._passes)
 
     def state_after(self, batches: int) -> dict[str, Any]:
@@ -138,6 +141,20 @@ class Pass(Iterator[Any]):
 
     def _share(self) -> list[Any]:
         return [*self._loader.division(), self._stride, self._offset]
+
+
+def _reject_collation(caller: Any) -> None:
+    """Raise ParioError if the caller is the fetcher of a DataLoader that makes batches of batches.
+
+    The fetcher has no other place to say so: a data set does not know its DataLoader, and batches
+    may be tensors. A function of the user's own may collate batches.
+    """
+    collates = getattr(caller, "auto_collation", False)
+    if collates and caller.collate_fn is torch.utils.data.default_collate:
+        raise ParioError(
+            "DataLoader(loader.torch(), batch_size=...): expected batch_size=None, because the"
+            " Loader makes the batches: a DataLoader of batches adds a dimension"
+        )
 
 
 def _reader_of(worker: Any) -> Reader:
