@@ -377,6 +377,31 @@ def test_a_flipped_bit_of_a_tar_header_is_an_error(reader: str, tmp_path: Path) 
         os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
 
 
+@pytest.mark.parametrize("kind", ["header", "cut off"])
+@pytest.mark.parametrize("reader", ["dataset[:]", "Loader", "convert", "shuffle, gather"])
+def test_samples_of_a_damaged_tar_file_are_skipped_on_request(
+    kind: str, reader: str, tmp_path: Path
+) -> None:
+    path = make_tar(tmp_path)
+    whole = sorted(READERS[reader](path))
+    path.with_name("b.tar.pidx").unlink(missing_ok=True)
+    image = bytearray(path.read_bytes())
+    if kind == "header":
+        at = image.index(b"09.bin")
+        image[at + 140] ^= 4  # in its time
+        lost = 9
+    else:
+        del image[image.rindex(b"19.") + 600 :]
+        lost = 19
+    path.write_bytes(image)
+    with pytest.raises((ParioError, OSError)):
+        READERS[reader](path)
+    assert sorted(READERS[reader](path, errors="skip")) == whole[:lost] + whole[lost + 1 :]
+    dataset = Dataset(path, errors="skip")
+    assert len(dataset[:]) == 19 and dataset.stats.skipped == 1
+    assert f"record {lost}: " in dataset.stats.first_skipped
+
+
 def test_groups_of_parquet_with_a_damaged_page_are_skipped_on_request(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

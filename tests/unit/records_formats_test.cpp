@@ -188,6 +188,50 @@ TEST_F(Formats, ATarFileThatIsCutOffIsAnError) {
       std::string::npos);
 }
 
+TEST_F(Formats, ASearchContinuesBehindADamagedTarHeader) {
+  Texts all;
+  for (const char* name : {"a.x", "a.y", "b.x", "b.y", "c.x"})
+    all.push_back(tar_member(name, std::string(700, name[2])));
+  const auto damaged = [&](std::size_t member, std::size_t byte) {
+    Texts bytes = all;
+    bytes[member][byte] ^= 4;
+    return bytes;
+  };
+  const auto found = [&](const Texts& bytes) {
+    std::string tar;
+    for (const std::string& one : bytes) tar += one;
+    return records(
+        {.path = make("a.tar", tar + kTarEnd), .kind = Kind::tar, .damaged = OnDamage::skip});
+  };
+  constexpr std::size_t kName = 0, kSize = 132, kTime = 140;
+  Texts bytes = damaged(1, kTime);  // the name says that it belongs to a
+  EXPECT_EQ(found(bytes), (Texts{bytes[0] + bytes[1], bytes[2] + bytes[3], bytes[4]}));
+  bytes = damaged(2, kSize);  // that it belongs to b; the next header is searched
+  EXPECT_EQ(found(bytes), (Texts{bytes[0] + bytes[1], bytes[2] + bytes[3], bytes[4]}));
+  bytes = damaged(2, kName);  // the name is of no neighbour: a and b may be incomplete
+  EXPECT_EQ(found(bytes), (Texts{bytes[0] + bytes[1] + bytes[2] + bytes[3], bytes[4]}));
+  bytes = damaged(0, kName);
+  EXPECT_EQ(found(bytes), (Texts{bytes[0] + bytes[1], bytes[2] + bytes[3], bytes[4]}));
+  bytes = damaged(4, kSize);  // the last: the rest of the file is that of a damaged record
+  EXPECT_EQ(found(bytes), (Texts{bytes[0] + bytes[1], bytes[2] + bytes[3] + bytes[4] + kTarEnd}));
+  EXPECT_NE(found({std::string(2048, 'x')})[0].find("no member of a tar file begins here"),
+            std::string::npos);
+}
+
+TEST_F(Formats, AMemberWithoutItsLongNameIsPartOfTheDamage) {
+  const std::string stem(120, 's');
+  std::string name = tar_member("././@LongLink", stem + ".x" + '\0', 'L');
+  const std::string first = tar_member("a.x", "1"), cut = tar_member(stem.substr(0, 100), "2"),
+                    whole = tar_member("././@LongLink", stem + ".y" + '\0', 'L') +
+                            tar_member(stem.substr(0, 100), "3"),
+                    last = tar_member("z.x", "4");
+  name[140] ^= 4;
+  EXPECT_EQ(records({.path = make("a.tar", first + name + cut + whole + last + kTarEnd),
+                     .kind = Kind::tar,
+                     .damaged = OnDamage::skip}),
+            (Texts{first + name + cut + whole, last}));
+}
+
 TEST_F(Formats, FilesOfADirectoryHaveTheirNames) {
   make("d/b/two", "22");
   ::chmod(make("d/a", "1").c_str(), 0640);

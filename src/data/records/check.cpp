@@ -68,7 +68,7 @@ const char* RecordCheck::damage() const {
   if (where_ == Where::frame) return frame_damage();
   const bool wrong =
       where_ == Where::index && static_cast<std::uint32_t>(sum_) != index_.sum(record_);
-  if (where_ == Where::headers && tar_.is_damaged()) return "wrong checksum of a header";
+  if (where_ == Where::headers) return tar_.damage();
   return wrong ? "wrong checksum of its data" : nullptr;
 }
 

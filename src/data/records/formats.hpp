@@ -69,7 +69,8 @@ class TarCheck {
  public:
   /// Adds the next bytes of the record; a multiple of kTarBlock unless they are the last.
   void add(std::span<const std::byte> piece);
-  bool is_damaged() const { return damaged_; }
+  /// The damage, when all bytes of the record have been added; null: there is none.
+  const char* damage() const;
 
  private:
   void take(std::span<const std::byte> header, std::span<const std::byte> behind);

@@ -45,6 +45,13 @@ bool is_header(std::span<const std::byte> header) {
   return checksum_of(header) == number(header, 148, 8);
 }
 
+/// The name in the header itself; a longer one has a header of its own.
+std::string name_of(std::span<const std::byte> header) {
+  const std::string_view prefix =
+      std::memcmp(header.data() + 257, "ustar\0", 6) == 0 ? text(header, 345, 155) : "";
+  return std::string(prefix) + (prefix.empty() ? "" : "/") + std::string(text(header, 0, 100));
+}
+
 bool all_zero(std::span<const std::byte> header) {
   for (const std::byte byte : header)
     if (byte != std::byte{0}) return false;
@@ -83,15 +90,11 @@ class SampleSearch {
   base::Status run() {
     std::uint64_t at = search_.where.begin;
     while (at < search_.where.end && !search_.meter.is_stopped()) {
-      const auto header = window_.at(at, kTarBlock);
-      if (!header.ok()) return header.error();
-      if (header->size() < kTarBlock) return wrong(at, "the tar file is cut off");
-      if (all_zero(*header)) break;
-      if (!is_header(*header))
-        return wrong(at, "no member of a tar file begins here: wrong checksum of a header");
-      base::Result<std::uint64_t> next = take(at, *header);
+      base::Result<std::uint64_t> next = end_of(at);
+      if (!next.ok() && next.error().number == EBADMSG && search_.damaged == OnDamage::skip)
+        next = pass_damage(at, next.error());
       if (!next.ok()) return next.error();
-      if (*next > search_.where.end) return wrong(at, "the tar file is cut off");
+      if (*next == at) break;
       at = *next;
     }
     end_ = at;
@@ -100,20 +103,88 @@ class SampleSearch {
   std::uint64_t end() const { return end_; }
 
  private:
-  base::Error wrong(std::uint64_t offset, const char* what) const {
-    return {.number = EINVAL,
+  /// A member whose header is damaged, between the last and the next whole one.
+  struct Lost {
+    std::uint64_t begin;
+    std::string key;  ///< by its name, which may be damaged too
+    bool extension;   ///< the next member has lost its long name
+  };
+
+  base::Error wrong(std::uint64_t offset, const char* what, int number = EBADMSG) const {
+    return {.number = number,
             .operation = "index tar",
             .path = search_.file.path(),
             .where = {offset, search_.where.end},
             .detail = what};
   }
 
-  /// Processes a header; returns the offset of the next one.
+  /// Processes the header at `at`; returns the offset of the next one, or `at` at the end of the
+  /// members. EBADMSG: it is damaged.
+  base::Result<std::uint64_t> end_of(std::uint64_t at) {
+    const auto header = window_.at(at, kTarBlock);
+    if (!header.ok()) return header.error();
+    if (header->size() < kTarBlock) return wrong(at, "the tar file is cut off");
+    if (all_zero(*header)) return at;
+    if (!is_header(*header))
+      return wrong(at, "no member of a tar file begins here: wrong checksum of a header");
+    base::Result<std::uint64_t> next = take(at, *header);
+    if (next.ok() && *next > search_.where.end) return wrong(at, "the tar file is cut off");
+    return next;
+  }
+
+  /// Continues behind a damaged header; `error` is the damage. The bytes up to the next header
+  /// belong to a record with this header, so that its readers find the damage.
+  base::Result<std::uint64_t> pass_damage(std::uint64_t at, const base::Error& error) {
+    const auto header = window_.at(at, kTarBlock);
+    if (!header.ok()) return header.error();
+    base::Result<std::uint64_t> next = search_.where.end;
+    if (header->size() == kTarBlock && !is_header(*header)) {
+      const std::uint64_t size = number(*header, 124, 12);
+      lose(at, *header);
+      next = find_header(at, size);
+    }
+    const bool none = next.ok() && *next == search_.where.end && !any_;
+    return none ? base::Result<std::uint64_t>(error) : next;
+  }
+
+  /// Notes a damaged header that may belong to another record than the members before it.
+  void lose(std::uint64_t at, std::span<const std::byte> header) {
+    const std::string name = name_.empty() ? name_of(header) : name_;
+    const bool extension = header[156] == std::byte{'x'} || header[156] == std::byte{'L'} ||
+                           name.find("PaxHeader") != std::string::npos;
+    const std::string key(extension ? "" : sample_key(name));
+    if (lost_) {
+      *lost_ = {lost_->begin, lost_->key == key ? key : "", extension};
+    } else if (!any_ || key != key_) {
+      lost_ = {begun_.value_or(at), key, extension};
+    }
+    forget_extensions();
+  }
+
+  /// The next header behind the one at `at`, whose member has about `size` bytes; the end of the
+  /// search if there is none.
+  base::Result<std::uint64_t> find_header(std::uint64_t at, std::uint64_t size) {
+    const std::uint64_t rest = search_.where.end - at;
+    if (size < rest) {
+      const std::uint64_t guess = at + kTarBlock + base::round_up(size, kTarBlock);
+      const auto header = window_.at(guess, kTarBlock);
+      if (!header.ok()) return header.error();
+      if (header->size() == kTarBlock && is_header(*header)) return guess;
+    }
+    for (at += kTarBlock; at < search_.where.end && !search_.meter.is_stopped(); at += kTarBlock) {
+      const auto header = window_.at(at, kTarBlock);
+      if (!header.ok()) return header.error();
+      if (header->size() == kTarBlock && is_header(*header)) return at;
+    }
+    return search_.where.end;
+  }
+
+  /// Processes a valid header; returns the offset of the next one.
   base::Result<std::uint64_t> take(std::uint64_t at, std::span<const std::byte> header) {
     const char type = static_cast<char>(header[156]);
     std::uint64_t size = number(header, 124, 12);
     if (size >= kLargestNumber || type == 'S')
-      return wrong(at, "sparse members and sizes beyond all measure cannot be indexed");
+      return wrong(at, "sparse members and sizes beyond all measure cannot be indexed", EINVAL);
     if (type == 'L' || type == 'x') {
       if (base::Status status = take_extension(at, type, size); !status) return status.error();
     } else if (type != 'g' && type != 'K') {
@@ -140,16 +211,27 @@ class SampleSearch {
   }
 
   void take_member(std::uint64_t at, std::span<const std::byte> header) {
-    if (name_.empty()) {
-      const std::string_view prefix =
-          std::memcmp(header.data() + 257, "ustar\0", 6) == 0 ? text(header, 345, 155) : "";
-      name_ = std::string(prefix) + (prefix.empty() ? "" : "/") + std::string(text(header, 0, 100));
+    if (lost_ && lost_->extension) {
+      lost_->extension = false;
+      return;
     }
+    if (name_.empty()) name_ = name_of(header);
     const std::string_view key = sample_key(name_);
-    if (key.empty() || (any_ && key == key_)) return;
-    out_.begin(any_ ? begun_.value_or(at) : search_.where.begin);
+    if (key.empty()) return;
+    if (const auto begin = begin_of(at, key)) out_.begin(*begin);
     any_ = true;
     key_ = key;
+    lost_.reset();
+  }
+
+  /// The begin of the record of a member; nullopt: it belongs to the record before. A lost member
+  /// belongs to the neighbour with its name. If none has it, any of them may lack a member: they
+  /// become one damaged record.
+  std::optional<std::uint64_t> begin_of(std::uint64_t at, std::string_view key) const {
+    if (!any_) return search_.where.begin;
+    if (key == key_) return std::nullopt;
+    if (!lost_) return begun_.value_or(at);
+    return lost_->key == key ? std::optional(lost_->begin) : std::nullopt;
   }
 
   void forget_extensions() {
@@ -164,6 +246,7 @@ class SampleSearch {
   std::uint64_t end_ = 0;
   bool any_ = false;
   std::string key_, name_;
+  std::optional<Lost> lost_;
   std::optional<std::uint64_t> own_size_,
       begun_;  ///< of the member whose extensions are being read
 };
@@ -201,6 +284,11 @@ std::string_view sample_key(std::string_view name) {
   const std::size_t slash = name.rfind('/'), last = slash == std::string_view::npos ? 0 : slash + 1;
   const std::size_t dot = name.find('.', last);
   return dot == std::string_view::npos || dot == last ? std::string_view{} : name.substr(0, dot);
+}
+
+const char* TarCheck::damage() const {
+  if (damaged_) return "wrong checksum of a header";
+  return over_ || next_ == done_ ? nullptr : "the tar file is cut off";
 }
 
 void TarCheck::add(std::span<const std::byte> piece) {
