@@ -81,14 +81,18 @@ class CallSites:
         if not len(self._sites):
             return Places()
         known, folded = np.zeros((2, len(self._sites)), bool)
-        calls = 0
+        calls, seconds = 0, 0.0
         for claim in claims:
             of_files, of_others = self._of_claim(claim)
             known |= of_files
             folded |= of_others
             if (of_files | of_others).any():
-                calls += self._count_calls(claim.rows[claim.seconds > 0], _events_of(claim.kind))
-        return self._places_of(known, folded, calls, by_calls=by_calls)
+                rows = claim.rows[claim.seconds > 0]
+                calls += self._count_calls(rows, _events_of(claim.kind))
+                seconds += (
+                    0.0 if claim.kind < 0 else float(self._facts.cells[rows, claim.kind].sum())
+                )
+        return self._places_of(known, folded, calls, 0.0 if by_calls else seconds)
 
     def of_functions(self, names: Iterable[str], processes: Iterable[int]) -> Places:
         """Return the places in processes that call functions, most seconds first."""
@@ -110,7 +114,7 @@ class CallSites:
         rows = np.flatnonzero(np.append(files, False)[self._facts.records["file"]])
         calls = self._count_calls(rows, events)
         folded = wanted & (self._sites["file"] < 0)
-        places = self._places_of(np.asarray(wanted & own), folded, calls, by_calls=True).named
+        places = self._places_of(np.asarray(wanted & own), folded, calls).named
         return join_places(places, by_calls=True)[0]
 
     def _count_calls(self, rows: Ints, events: Iterable[int]) -> int:
@@ -127,16 +131,21 @@ class CallSites:
         compared = np.isin(self._sites["kind"], kinds) & counted
         return np.asarray(np.where(compared, self._sites["calls"], 0))
 
-    def _places_of(self, known: Mask, folded: Mask, calls: int, *, by_calls: bool) -> Places:
-        """Return the places of ``calls`` calls on files: of the sites of these files if they have
-        enough of the calls, otherwise also of sites without a file. If many of these belong to
-        other files, only a place that makes most of all calls is returned."""
+    def _places_of(self, known: Mask, folded: Mask, calls: int, seconds: float = 0.0) -> Places:
+        """Return the places of ``calls`` calls on files, sorted by their time if ``seconds`` is
+        the time of the calls: of the sites of these files if they have enough of the calls,
+        otherwise also of sites without a file. If many of these belong to other files, only a
+        place that makes most of all calls is returned."""
+        by_calls = not seconds
         of_files = int(self._compared[known].sum())
         if known.any() and of_files >= ENOUGH_KNOWN * calls:
             return self._places(known, by_calls=by_calls)
         both = np.asarray(known | folded)
         places = self._places(both, by_calls=by_calls)
+        all_seconds = float(self._sites["seconds"][both].sum())
         if calls >= NEARLY_ALL * int(self._compared[both].sum()) > 0:
+            return places
+        if seconds >= NEARLY_ALL * all_seconds > 0:
             return places
         return replace(places, sites=tuple(one for one in places.sites if one.share > MAJORITY))
 
@@ -225,20 +234,28 @@ def _events_of(kind: int) -> Iterable[int]:
     return np.flatnonzero(np.equal(KIND_OF_EVENTS, kind)).tolist()
 
 
-def join_places(sites: Sequence[CallSite], *, by_calls: bool = False) -> tuple[str, float]:
-    """Return the first place and its part of the calls; several places where none stands out by
-    its calls (or seconds), and they together make nearly all calls: ``lines 12 and 15 of load.py``.
-    Without a place an empty text."""
+def join_places(sites: Sequence[CallSite], *, by_calls: bool = False) -> tuple[str, str]:
+    """Return the first place, and its part of the calls or of their time in words: ``load.py:12``
+    and ``80 % of these calls``. Several places where none stands out and they together make nearly
+    all calls: ``lines 12 and 15 of load.py``. Without a place empty texts."""
     if not sites:
-        return "", 0.0
-    seconds = sum(site.seconds for site in sites)
-    slow = not by_calls and sites[0].seconds > STANDS_OUT * seconds
-    stands_out = slow or sites[0].share > STANDS_OUT
-    for number in () if stands_out else range(2, min(TOGETHER, len(sites)) + 1):
-        share = sum(site.share for site in sites[:number])
-        if share >= NEARLY_ALL:
-            return _list_places(sites[:number]), min(share, 1.0)
-    return sites[0].place, sites[0].share
+        return "", ""
+    calls = [site.share for site in sites]
+    total = sum(site.seconds for site in sites)
+    time = [site.seconds / total if total > 0 else 0.0 for site in sites]
+    parts = (calls,) if by_calls else (calls, time)
+    words = ("of these calls", "of the time of these calls")
+    for part, what in zip(parts, words, strict=False):
+        if part[0] > STANDS_OUT:
+            return sites[0].place, f"{wording.share(part[0])} {what}"
+    for part, what in zip(parts, words, strict=False):
+        for number in range(2, min(TOGETHER, len(sites)) + 1):
+            share = sum(part[:number])
+            if share >= NEARLY_ALL:
+                return _list_places(sites[:number]), f"{wording.share(min(share, 1.0))} {what}"
+    leads = len(parts) - 1 if parts[-1][0] == max(parts[-1]) else 0
+    most = f"{wording.share(parts[leads][0])} {words[leads]}"
+    return sites[0].place, f"{most}, the most of any line" if len(sites) > 1 else most
 
 
 def _list_places(sites: Sequence[CallSite]) -> str:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from pario import wording
 from pario.see.analyze.call_sites import NO_LINES, join_places
-from pario.see.analyze.model import Analysis, Finding, Fix, JobInfo, Verdict
+from pario.see.analyze.model import Analysis, CallSite, Finding, Fix, JobInfo, Verdict
 from pario.see.report.clean import make_printable
 from pario.see.report.page import (
     heading,
@@ -219,12 +219,19 @@ def _sites(finding: Finding, width: int, all: bool) -> Iterator[Text]:
         lines = (
             "" if site.line or site.place.endswith(NO_LINES) else "; compile with -g for its line"
         )
-        place, share = (site.place, site.share) if all else join_places(finding.sites)
-        text = f"at {place} ({wording.share(share)} of these calls{lines})"
+        place, part = (site.place, _part(finding, site)) if all else join_places(finding.sites)
+        text = f"at {place} ({part}{lines})"
         yield from wrap_text(text, width, MARGIN, "cyan", hanging=3)
         if all and site.callers:
             callers = ", ".join(site.callers[:CALLERS])
             yield from wrap_text(f"called from {callers}", width, MARGIN + "   ", "dim", hanging=2)
+
+
+def _part(finding: Finding, site: CallSite) -> str:
+    """Return the part of a line in the calls of a finding and in their time."""
+    calls = f"{wording.share(site.share)} of these calls"
+    total = sum(one.seconds for one in finding.sites)
+    return f"{calls}, {wording.share(site.seconds / total)} of their time" if total > 0 else calls
 
 
 def _first(fixes: Sequence[Fix]) -> Sequence[Fix]:
