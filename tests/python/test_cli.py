@@ -122,12 +122,13 @@ def test_an_unknown_option_prints_the_usage_of_its_command(
     assert "unrecognized arguments: --foo" in text
 
 
+@pytest.mark.parametrize("place", ["run", "add_arguments"])
 def test_an_interrupted_command_says_so_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupt(_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pario.cli.advise.run", interrupt)
+    monkeypatch.setattr(f"pario.cli.advise.{place}", interrupt)
     assert main(["advise", "run.pario"]) == 130
     assert capsys.readouterr().err == "pario advise: interrupted\n"

@@ -234,6 +234,7 @@ def test_a_program_that_the_system_does_not_start_is_explained(
     done = pario_run("./bad", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.endswith(f"{reason}\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["bad"]  # no empty log directory
 
 
 def test_a_missing_launcher_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

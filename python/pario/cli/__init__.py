@@ -165,8 +165,10 @@ def _reject(parser: argparse.ArgumentParser, name: str) -> NoReturn:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns its exit status (2: an error that the user can correct)."""
     standard.prepare()
-    parsed = _parse(sys.argv[1:] if arguments is None else arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    command = words[0] if words and words[0] in COMMANDS else ""
     try:
+        parsed = _parse(words)
         require_one_process(
             " ".join(filter(None, (parsed.command, getattr(parsed, "action", "")))), os.environ
         )
@@ -174,10 +176,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except ParioError as error:
-        print(f"pario {parsed.command}: {error}", file=sys.stderr)
+        print(f"pario {command}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"pario {parsed.command}: interrupted", file=sys.stderr)
+        print(f"{' '.join(filter(None, ('pario', command)))}: interrupted", file=sys.stderr)
         return 128 + signal.SIGINT
     except BrokenPipeError:  # `pario report ... | head`
         standard.silence_output()
@@ -185,12 +187,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.filename is not None:
             reason = f"{_name_of(error)}: {error.strerror}"
-            print(f"pario {parsed.command}: {reason}", file=sys.stderr)
+            print(f"pario {command}: {reason}", file=sys.stderr)
             return 2
         if error.errno not in FULL:
             raise
         standard.silence_output()
-        print(f"pario {parsed.command}: standard output: {error.strerror}", file=sys.stderr)
+        print(f"pario {command}: standard output: {error.strerror}", file=sys.stderr)
         return 2
 
 

@@ -20,7 +20,7 @@ from pario.see.launch import directory, leftovers, node_cache, program, standard
 from pario.see.launch.environment import Settings, check, recorded_words, traced_environment
 from pario.see.launch.keeper import keeping
 from pario.see.launch.limited import Limit, run_limited
-from pario.see.launch.process import Ending, HeldSignals, run_child
+from pario.see.launch.process import Ending, HeldSignals, StartError, run_child
 from pario.see.launch.stages import staging
 
 __all__ = ["Limit", "Outcome", "Series", "Settings", "launch"]
@@ -69,10 +69,14 @@ def launch(command: Sequence[str], settings: Settings, limit: Limit | None = Non
             traced_environment({**os.environ, **staged, **shared}, place.path, settings, executable)
         ) as environment,
     ):
-        if limit is None:
-            ending = run_child(executable, command, environment, held)
-        else:
-            ending = run_limited(executable, command, environment, limit)
+        try:
+            if limit is None:
+                ending = run_child(executable, command, environment, held)
+            else:
+                ending = run_limited(executable, command, environment, limit)
+        except StartError:
+            place.discard()
+            raise
     if held:
         held.release()
     leftovers.remove_unused_memory()

@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -57,6 +58,15 @@ class Place:
             _write(self._seat_file(self.seat.rank), ending)
         if self.seat.is_first:
             _write(self.path / "job.json", ending)
+
+    def discard(self) -> None:
+        """Remove the directory of a program that did not start, unless another launcher or the
+        user has files in it."""
+        if self.seat.size > 1:
+            return
+        (self.path / "job.json").unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.rmdir()
 
     def wait_for_others(self, start: float) -> None:
         """Wait until the other launchers have written their ends, at most a minute (one may have

@@ -27,6 +27,10 @@ _ENDING = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signa
 _INTERRUPTING = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP)
 
 
+class StartError(ParioError):
+    """The system refuses to start a program that exists."""
+
+
 @dataclass(frozen=True)
 class Ending:
     """The end of a child: ``status`` as in a shell (128 + signal), ``signal`` 0 for an exit.
@@ -107,7 +111,7 @@ def run_child(
     held: HeldSignals | None = None,
 ) -> Ending:
     """Run the command and wait for it; from its end on ``held`` holds the signals. Raises
-    ParioError if a resolved program cannot be started.
+    StartError if a resolved program cannot be started.
     """
     sys.stdout.flush()
     handled = (*_PASSED_ON, *_FROM_TERMINAL)
@@ -150,7 +154,7 @@ def spawn(
     executable: Path, command: Sequence[str], environment: Mapping[str, str], **options: Any
 ) -> int:
     """Start a resolved program with further options of ``posix_spawn``; return its PID. Raises
-    ParioError if it cannot be started."""
+    StartError if the system refuses."""
 
     def start(path: str, words: Sequence[str]) -> int:
         # Python ignores SIGPIPE and SIGXFSZ; the command starts with the defaults of the system.
@@ -161,6 +165,6 @@ def spawn(
         return start(str(executable), command)
     except OSError as error:
         if reason := program.describe_failure(executable, error):
-            raise ParioError(reason) from error
+            raise StartError(reason) from error
     # A script without #!, which shells run, too.
     return start("/bin/sh", ["sh", str(executable), *command[1:]])
