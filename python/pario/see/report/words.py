@@ -170,6 +170,8 @@ def describe_range(one: WriteRange) -> str:
 
 #: A storage target is overloaded with this many times the mean bytes.
 OVERLOADED = 2.0
+#: Ends of the names of the equal parts of a file without stripes: no targets.
+_PARTS = (" region", " block")
 
 
 def is_contended(row: Contention) -> bool:
@@ -195,7 +197,7 @@ def _totals(row: Contention) -> list[int]:
 
 def _overload(row: Contention) -> float:
     """Return the bytes of the busiest target as a multiple of the mean; 1 without targets."""
-    totals = _totals(row)
+    totals = [] if row.unit.endswith(_PARTS) else _totals(row)
     return max(totals) * len(totals) / max(sum(totals), 1) if len(totals) > 1 else 1.0
 
 

@@ -21,6 +21,7 @@ from pario.see.tables.model import LAYERS
 
 MAX_FILES = 10
 WORTH_NAMING = 0.01  # of the mean file
+ALIKE = 0.95  # of the best rate: these calls are the ones that it was measured with
 _BYTES = ("bytes_read", "bytes_written")
 
 
@@ -192,6 +193,8 @@ def pace(facts: Facts, claims: Iterable[Claim]) -> str:
     if took <= 0 or moved <= 0 or not seen[worst]:
         return ""
     own, most = moved / took, float(best[worst])
+    if ALIKE * most <= own <= most:
+        return f"These {word}s run at {wording.rate(own)}, and none of this run were faster."
     if own > most:
         return (
             f"These {word}s run at {wording.rate(own)}, faster than large {word}s on this file"

@@ -31,6 +31,7 @@ from pario.see.tables.model import EVENT_KINDS, LAYERS
 SMALL_INDEPENDENT = 1 << 20
 MANY_CALLS = 50
 CUT = 2.0  # pieces per call of calls that views cut
+IN_A_ROW = 0.9  # of the calls that begin where the last one of their rank ended
 DENSE = 0.5  # of a file's bytes written by all ranks together: their pieces lie side by side
 COLLECTIVE_COST = 4.0
 PIECE, PIECE_EVERY = 64, 8192
@@ -53,6 +54,16 @@ def sharers(facts: Facts, mask: Mask) -> Ints:
         own, facts.file[mask & (facts.lane < 0)], facts.records["ranks"][mask & (facts.lane < 0)]
     )
     return own
+
+
+def collective_share(facts: Facts, word: str) -> Floats:
+    """Return the part of the time of each row's reads or writes in collective calls; of the calls
+    if the log has no such time. A library that writes its own small records alone, as HDF5 does,
+    makes more independent calls than collective ones, in hardly any time."""
+    calls = ratio(facts.column(f"collective_{word}s"), facts.column(f"{word}s"))
+    together = facts.column(f"collective_{word}_time")
+    time = ratio(together, facts.column(f"{word}_time"))
+    return np.where(together > 0, time, calls)
 
 
 def pieces(facts: Facts, writing: bool) -> Floats:
@@ -100,7 +111,7 @@ def _missing_collectives(facts: Facts) -> Iterator[Candidate]:
         independent = calls - facts.column("collective_" + word)
         mask = (
             facts.mpiio
-            & (independent > 0.5 * calls)
+            & (collective_share(facts, word[:-1]) <= 0.5)
             & (count >= MANY_CALLS)
             & (size < SMALL_INDEPENDENT)
         )
@@ -142,6 +153,13 @@ def _pnetcdf_fix(variables: list[str], writing: bool) -> tuple[Fix, ...]:
     )
 
 
+def _whole_part(word: str) -> Fix:
+    return code(
+        f"Collect the values of a rank in an array, and {word} 1 MiB or more of them with each"
+        f" call, best of all the whole part with one MPI_File_{word}_at_all."
+    )
+
+
 def _independent(
     facts: Facts, subject: Scene, independent: Floats, pieces: Floats, writing: bool
 ) -> Candidate:
@@ -153,6 +171,7 @@ def _independent(
     name = independent_function(facts, rows, writing)
     called = wording.plural(calls, f"{name} call")
     cut = count >= CUT * calls
+    in_a_row = facts.column(f"consecutive_{word}s")[rows].sum() >= IN_A_ROW * calls
     made = f" that MPI-IO made of {called} through file views" if cut else ""
     became = f"{called} became {wording.count(count)} {word}s" if cut else called
     return subject.candidate(
@@ -161,8 +180,11 @@ def _independent(
             f" {'to' if writing else 'from'} {subject.place}, none collective"
         ),
         cause=(
-            "The ranks' small pieces lie side by side in one file; a collective call would join"
-            " them into a few large ones."
+            f"Each rank {word}s a part of the file in small pieces, one after the other, and"
+            " passes through the MPI library for each of them."
+            if in_a_row
+            else "The ranks' small pieces lie side by side in one file; a collective call would"
+            " join them into a few large ones."
         ),
         confidence="medium",
         evidence=(
@@ -174,6 +196,7 @@ def _independent(
         ),
         fixes=(
             *_pnetcdf_fix(_pnetcdf_variables(facts, rows, writing), writing),
+            *((_whole_part(word),) if in_a_row else ()),
             COLLECTIVE_FIX,
             setting(
                 "hint romio_cb_write=enable (romio_cb_read for reads), once the calls are"
@@ -268,9 +291,7 @@ def _exchange(facts: Facts) -> Iterator[Candidate]:
     for writing in (True, False):
         kind, word = direction(writing)
         rows = np.flatnonzero(
-            facts.mpiio
-            & (facts.lane >= 0)
-            & (facts.column(f"collective_{word}s") > 0.5 * facts.column(f"{word}s"))
+            facts.mpiio & (facts.lane >= 0) & (collective_share(facts, word) > 0.5)
         )
         lower = find_rows(
             facts.records, facts.records["process"][rows], facts.records["file"][rows], POSIX

@@ -29,6 +29,21 @@ STAT, OTHER, OPEN, LIST = (KINDS.index(kind) for kind in ("stat", "other", "open
 MANY_NAMES = 500
 LISTED = 2e-6  # seconds per name of one listing
 MANY_LISTS = 20
+_CHANGES = frozenset(
+    f"{name}{suffix}"
+    for name in ("mkdir", "rmdir", "unlink", "remove", "rename", "link", "symlink", "chmod")
+    for suffix in ("", "at", "at2")
+)
+_STORM_FIXES = (
+    code(
+        "List the directory once (os.scandir, readdir with d_type) and keep the answers, instead of"
+        " asking for each name."
+    ),
+    code(
+        "Make, rename and remove fewer names: keep scratch files in one file or in memory; spread"
+        " files that must exist over subdirectories."
+    ),
+)
 NAME_WORK = Work(idioms.select_a_name, "selecting a name")
 
 
@@ -63,10 +78,12 @@ def _directory_storm(facts: Facts, mask: np.ndarray, calls: np.ndarray) -> Candi
         where = f"{wording.count(several)} directories ({where}, ...)"
     count, names = float(calls[rows].sum()), float(_count_names(facts, rows).sum())
     took = sum_seconds(facts, rows, STAT, OTHER, OPEN)
+    changes = sum_seconds(facts, rows, OTHER) > 0.5 * took
+    slow = _slowest_changes(facts, rows) if changes else ""
     return subject.candidate(
         title=(
             f"{wording.count(count)} calls on {wording.count(names)} names in {where}, one name"
-            " at a time"
+            f" at a time{slow}"
         ),
         cause=(
             f"Each stat, create, rename or unlink is a request of its own"
@@ -84,22 +101,29 @@ def _directory_storm(facts: Facts, mask: np.ndarray, calls: np.ndarray) -> Candi
                 names=names,
             ),
         ),
-        fixes=(
-            code(
-                "List the directory once (os.scandir, readdir with d_type) and keep the answers,"
-                " instead of asking for each name."
-            ),
-            code(
-                "Keep scratch files in one file or in memory; spread files that must exist over"
-                " subdirectories."
-            ),
-        ),
+        fixes=tuple(reversed(_STORM_FIXES)) if changes else _STORM_FIXES,
         claims=[
             Claim(rows, kind, facts.cells[rows, kind] - LISTED * files_of_rows(facts)[rows])
             for kind in (STAT, OTHER)
         ],
         method=f"time in these calls minus {wording.seconds(LISTED)} per name, as in one listing",
     )
+
+
+def _slowest_changes(facts: Facts, rows: np.ndarray) -> str:
+    """Return the function that makes, moves or removes names and takes most time, with its calls
+    and its part of the time of all of them: ``; 1,200 rmdir take 94 % of it``."""
+    table, names = facts.job.functions, facts.job.function_names
+    chosen = np.array([name in _CHANGES for name in names] or [False])
+    own = table[np.isin(table["process"], facts.records["process"][rows])]
+    own = own[chosen[own["name"]]] if len(own) else own
+    if not len(own):
+        return ""
+    seconds = np.bincount(own["name"], own["seconds"], len(names))
+    most = int(np.argmax(seconds))
+    count = int(own["calls"][own["name"] == most].sum())
+    part = wording.percent(float(seconds[most]), float(seconds.sum()))
+    return f"; {wording.count(count)} {names[most]} calls take {part} of the time"
 
 
 def _repeated_listings(facts: Facts) -> Iterator[Candidate]:
@@ -167,7 +191,7 @@ LISTING = Rule(
 )
 STORM = Rule(
     name="directory-storm",
-    remedy="listing a directory once",
+    remedy="asking for, making and removing fewer names",
     sees="Hundreds of names of a directory that are asked for, renamed or removed one by one.",
     threshold=(
         f"At least {MANY_NAMES} names of a directory, without installed software, each with at"

@@ -26,7 +26,7 @@ from pario.see.analyze.rules.base import (
     setting,
     sum_seconds,
 )
-from pario.see.analyze.rules.collective import sharers
+from pario.see.analyze.rules.collective import collective_share, sharers
 from pario.see.analyze.rules.small_calls import SMALL_CALL, excess
 
 MANY_CALLS = 500
@@ -118,8 +118,8 @@ def _library_time(facts: Facts) -> Iterator[Candidate]:
         upper, lower = _below(facts, np.flatnonzero(facts.mpiio & (facts.lane >= 0)))
         records = facts.records[lower]
         storage = sum(records[f"nested_{part}_time"] for part in ("read", "write", "other"))
-        calls, collective = (facts.column(part + f"{word}s")[upper] for part in ("", "collective_"))
-        together = collective > 0.5 * calls
+        calls = facts.column(f"{word}s")[upper]
+        together = collective_share(facts, word)[upper] > 0.5
         inside = facts.cells[upper, kind] - storage
         chosen = (calls > 0) & (storage > 0) & (inside > LIBRARY_SHARE * facts.cells[upper, kind])
         chosen &= ~together | (len(facts.job.hosts) < 2)
@@ -135,12 +135,11 @@ def _inside_library(facts: Facts, rows: Ints, seconds: Floats, writing: bool) ->
     kind, word, name, preposition = _words(writing)
     subject = Scene(facts, rows, seconds[0])
     inside, storage = seconds.sum(axis=1)
-    collective = bool(
-        (facts.column(f"collective_{word}s") > 0.5 * facts.column(f"{word}s"))[rows].any()
-    )
+    collective = bool((collective_share(facts, word)[rows] > 0.5).any())
     own = facts.mpiio & np.isin(facts.file, subject.files)
     moved = float(facts.column(name)[own].sum()) / len(rows)
     calls = "collective " if collective else ""
+    piece = _own_piece(facts, np.flatnonzero(own), writing) if collective else 0.0
     return subject.candidate(
         title=(
             f"{calls}MPI-IO {word}s {preposition} {subject.place} spend"
@@ -148,8 +147,12 @@ def _inside_library(facts: Facts, rows: Ints, seconds: Floats, writing: bool) ->
             " not in storage"
         ),
         cause=(
-            "The library sends the pieces of all ranks to its aggregators through its own messages,"
-            " although all ranks share this node's memory."
+            f"Each rank {word}s its own {wording.size(piece)} of a call itself and needs no other"
+            " rank's data, but in every call all ranks first tell each other the places of their"
+            " pieces."
+            if piece
+            else "The library sends the pieces of all ranks to its aggregators through its own"
+            " messages, although all ranks share this node's memory."
             if collective
             else "The library divides each call into the pieces of a view; that costs more than"
             " moving the bytes."
@@ -164,7 +167,7 @@ def _inside_library(facts: Facts, rows: Ints, seconds: Floats, writing: bool) ->
                 storage=float(storage),
             ),
         ),
-        fixes=_library_fixes(word, collective),
+        fixes=_library_fixes(word, collective, piece),
         claims=[Claim(rows, kind, seconds[0] - moved / COPY_RATE)],
         method=(
             "time in the calls outside storage and waiting, minus a copy of their bytes at"
@@ -173,13 +176,33 @@ def _inside_library(facts: Facts, rows: Ints, seconds: Floats, writing: bool) ->
     )
 
 
-def _library_fixes(word: str, collective: bool) -> tuple[Fix, ...]:
+def _own_piece(facts: Facts, rows: Ints, writing: bool) -> float:
+    """Return the bytes of a rank's piece of a call if every rank that moves bytes in ``rows`` makes
+    one system call for each of its calls, with the same bytes; 0 if ranks exchange data."""
+    _, word, name, _ = _words(writing)
+    moving = rows[facts.column(name)[rows] > 0]
+    upper, lower = _below(facts, moving)
+    if len(upper) < len(moving) or (facts.lane[upper] < 0).any():
+        return 0.0
+    asked, calls = facts.column(name)[upper], facts.column(f"{word}s")[upper]
+    moved, made = facts.column(name)[lower], facts.column(f"nested_{word}s")[lower]
+    alone = (np.abs(moved - asked) <= (AMPLIFIED - 1) * asked) & (made <= AMPLIFIED * calls)
+    return float(asked.sum() / max(calls.sum(), 1)) if alone.all() else 0.0
+
+
+def _library_fixes(word: str, collective: bool, piece: float) -> tuple[Fix, ...]:
+    disabled = f"hint romio_cb_{word}=disable"
+    if piece >= SMALL_CALL:
+        return (
+            code(
+                f"Call MPI_File_{word}_at instead of MPI_File_{word}_at_all (HDF5:"
+                " H5FD_MPIO_INDEPENDENT), as long as each rank's part of a call is one piece."
+            ),
+            setting(f"{disabled}, which has the same effect"),
+        )
     if collective:
         return (
-            setting(
-                f"hint romio_cb_{word}=disable where each rank's part is one large piece (1 MiB or"
-                " more)"
-            ),
+            setting(f"{disabled} where each rank's part is one large piece (1 MiB or more)"),
             code("Let each rank own whole rows or planes, so that pieces are large."),
         )
     return (code(f"Pass larger contiguous pieces to each {word}, or make the calls collective."),)

@@ -31,6 +31,7 @@ from pario.see.analyze.rules.metadata import MANY_OPENS, OPEN_WORK
 from pario.see.analyze.rules.sharing import find_common_reads
 
 MANY_FILES = 200
+SEVERAL_FILES, COSTLY = 50, 0.1  # files of a directory, and a part of the run that opens them
 SMALL_FILE = 1 << 20
 SLOW_FILE = 0.2e-3  # seconds, for opening, reading and closing
 #: Files of installed programs and libraries, whose number the user does not choose.
@@ -57,7 +58,8 @@ def _small_file_storms(facts: Facts) -> Iterator[Candidate]:
     if not small.any():
         return
     directory = facts.directory[facts.file]
-    crowded = _count_files(facts, small, many) >= MANY_FILES
+    count = _count_files(facts, small, many)
+    crowded = (count >= MANY_FILES) | (count >= SEVERAL_FILES) & _open_at_length(facts, small)
     chosen = small & crowded[directory]
     scattered = small & ~chosen & ~find_installed(facts)[facts.file]
     if len(np.unique(facts.file[scattered])) >= MANY_FILES:
@@ -71,6 +73,14 @@ def _count_files(facts: Facts, small: Mask, many: Floats) -> Floats:
     directory = facts.directory[facts.file]
     rows = counts(unique_pairs(directory[small], facts.file[small])[0], len(facts.directories))
     return np.asarray(rows + sums(directory[small], many[small] - 1, len(facts.directories)))
+
+
+def _open_at_length(facts: Facts, small: Mask) -> Mask:
+    """Return, per directory, True if its small files cost the mean rank a noticeable part of the
+    run to open and close."""
+    seconds = facts.cells[:, list(META)].sum(axis=1)[small]
+    per_directory = sums(facts.directory[facts.file[small]], seconds, len(facts.directories))
+    return np.asarray(per_directory >= COSTLY * facts.job.wall * max(facts.ranks, 1))
 
 
 def _place(facts: Facts, mask: Mask, directory: Ints) -> tuple[str, str]:
@@ -155,6 +165,12 @@ def _fixes(facts: Facts, subject: Scene, directory: str) -> Iterator[Fix]:
         )
         yield command("pario", "records", "pack", directory, "-o", f"{directory}.prec")
         return
+    if "mpiio" in subject.layers:
+        yield code(
+            "Keep the steps in one file that all ranks open once, each step at an offset of its"
+            " own (or a dataset of HDF5, a record of netCDF): every MPI_File_open and"
+            " MPI_File_close is a meeting of all ranks."
+        )
     yield code(
         "Keep many records in one file: HDF5 datasets, a tar or zip archive, SQLite, or one"
         " binary file with an index of offsets."
@@ -178,7 +194,8 @@ SMALL_FILES = Rule(
     remedy="keeping many small files in one",
     sees="Hundreds of small files that are created or read, in one directory or over many.",
     threshold=(
-        f"At least {MANY_FILES} files below {SMALL_FILE >> 20} MiB in a directory, all such"
+        f"At least {MANY_FILES} files below {SMALL_FILE >> 20} MiB in a directory, or"
+        f" {SEVERAL_FILES} whose opening takes {wording.share(COSTLY)} of the run; all such"
         " directories together; or as many in all other directories, without installed software."
         " Without those that every rank reads (all-ranks-read-one-file)."
     ),

@@ -1,0 +1,139 @@
+"""The words of findings about MPI-IO, files and names: cause and repair fit the calls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pario.see.analyze import analyze
+from pario.see.analyze.cells import WRITE
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.ledger import Claim
+from pario.see.analyze.model import Contention, Finding
+from pario.see.analyze.rules.base import pace
+from pario.see.analyze.split import Times
+from pario.see.report.words import is_contended
+from pario.see.tables.model import Job
+from tests.python.jobs import add_filesystem, add_function, add_record, file_row, make_job
+from tests.python.rule_cases import COUNTERS, KIB, MIB, job
+
+
+def find(made: Job, rule: str) -> Finding:
+    return next(one for one in analyze(made).findings if one.rule == rule)
+
+
+def write_together(calls: int, asked: int, below: tuple[int, int], **own: float) -> Job:
+    """Return the collective writes of two ranks of a host; ``below``: the system writes and bytes
+    of each."""
+    made = make_job(2, 100.0, hosts=1, has=COUNTERS)
+    add_filesystem(made, "/scratch", "ext4", 4096, network=False)
+    counts = {"writes": calls, "bytes_written": asked, "write_time": 20.0} | own
+    add_record(made, range(2), "/scratch/m", "mpiio", opens=1, **counts)
+    writes, moved = below
+    counts = {"writes": writes, "nested_writes": writes, "bytes_written": moved}
+    add_record(made, range(2), "/scratch/m", write_time=1.0, nested_write_time=1.0, **counts)
+    return made
+
+
+def test_collective_calls_of_ranks_that_need_no_exchange_are_told_to_write_alone() -> None:
+    made = write_together(500, 100 * MIB, (500, 100 * MIB), collective_writes=500)
+    finding = find(made, "mpi-library-time")
+    assert "Each rank writes its own 210 kB of a call itself" in finding.cause
+    assert "MPI_File_write_at instead of MPI_File_write_at_all" in finding.fixes[1].text
+
+
+def test_collective_calls_of_ranks_that_exchange_pieces_are_told_to_make_them_large() -> None:
+    made = write_together(1, 100 * MIB, (50, 100 * MIB), collective_writes=1)
+    finding = find(made, "mpi-library-time")
+    assert "sends the pieces of all ranks to its aggregators" in finding.cause
+    assert finding.fixes[-1].text.startswith("Let each rank own whole rows or planes")
+
+
+def test_a_library_that_writes_its_own_records_alone_does_not_hide_collective_calls() -> None:
+    """HDF5 writes its metadata with more independent calls than the data's one collective call."""
+    together = {"collective_writes": 1, "collective_write_time": 19.9}
+    made = write_together(80, 100 * MIB, (200, 100 * MIB), **together)
+    assert find(made, "mpi-library-time").title.startswith("collective MPI-IO writes")
+    assert "missing-collectives" not in {one.rule for one in analyze(made).findings}
+
+
+@pytest.mark.parametrize(
+    ("in_a_row", "cause"),
+    [(0, "The ranks' small pieces lie side by side"), (9_999, "in small pieces, one after the")],
+)
+def test_independent_pieces_are_joined_across_ranks_or_within_one(
+    in_a_row: int, cause: str
+) -> None:
+    made = job(2)
+    counts = {"writes": 10_000, "consecutive_writes": in_a_row, "bytes_written": 10_000 * KIB}
+    add_record(made, range(2), "/scratch/s", "mpiio", opens=1, write_time=12.0, **counts)
+    finding = find(made, "missing-collectives")
+    assert cause in finding.cause
+    assert ("Collect the values of a rank" in finding.fixes[1].text) == bool(in_a_row)
+
+
+def write_steps(made: Job, files: int, each: float) -> None:
+    for number in range(files):
+        opened = {"opens": 1, "collective_opens": 1, "open_time": each, "end_written": 80_000}
+        moved = {"writes": 1, "bytes_written": 40_000, "write_time": 1e-4}
+        add_record(made, range(2), f"/scratch/step-{number}", "mpiio", **opened, **moved)
+
+
+def test_some_files_that_cost_a_part_of_the_run_to_open_are_small_files() -> None:
+    made = job(2)
+    write_steps(made, 60, 0.5)
+    finding = find(made, "many-small-files")
+    assert finding.title.startswith("60 small files in /scratch")
+    assert finding.seconds == pytest.approx(30, rel=0.01)
+    assert "every MPI_File_open and MPI_File_close is a meeting" in finding.fixes[0].text
+
+
+@pytest.mark.parametrize(("files", "each"), [(60, 0.01), (20, 0.5)])
+def test_few_files_or_cheap_opens_are_no_small_files(files: int, each: float) -> None:
+    made = job(2)
+    write_steps(made, files, each)
+    assert "many-small-files" not in {one.rule for one in analyze(made).findings}
+
+
+def change_names(made: Job, column: str, functions: dict[str, tuple[int, float]]) -> Finding:
+    for number in range(1000):
+        file_row(made, f"/scratch/q/{number}")
+        counts = {f"{column}s": 3, f"{column}_time": 0.02}
+        add_record(made, 0, f"/scratch/q/{number}", **counts)
+    for name, (calls, seconds) in functions.items():
+        add_function(made, 0, name, "posix", calls=calls, seconds=seconds)
+    return find(made, "directory-storm")
+
+
+def test_removing_names_is_not_told_to_list_the_directory() -> None:
+    removed = change_names(job(), "other", {"rmdir": (1000, 18.0), "rename": (2000, 2.0)})
+    assert removed.title.endswith("; 1,000 rmdir calls take 90 % of the time")
+    assert removed.fixes[0].text.startswith("Make, rename and remove fewer names")
+    asked = change_names(job(), "stat", {"stat": (3000, 20.0)})
+    assert asked.title.endswith("one name at a time")
+    assert asked.fixes[0].text.startswith("List the directory once")
+
+
+def test_a_rate_is_not_compared_with_itself() -> None:
+    made = job(1)
+    add_record(made, 0, "/scratch/f", writes=1000, bytes_written=512_000_000, write_time=10.0)
+    claim = Claim(np.array([0]), WRITE, np.array([5.0]))
+    sentence = pace(Facts(Times(made)), [claim])
+    assert sentence == "These writes run at 51.2 MB/s, and none of this run were faster."
+
+
+def test_parts_of_a_file_without_stripes_are_no_overloaded_targets() -> None:
+    def make(unit: str, shared: int = 0) -> Contention:
+        return Contention(
+            path="/scratch/f",
+            unit=unit,
+            targets=("a", "b", "c"),
+            ranks=("rank 0",),
+            bytes=((10, 1, 1),),
+            ranks_per_target=(1, 1, 1),
+            shared_units=shared,
+            note="",
+        )
+
+    assert not is_contended(make("80 KiB region"))
+    assert is_contended(make("80 KiB region", 1)) and is_contended(make("OST"))
