@@ -46,6 +46,27 @@ def test_parsing_a_small_file_at_each_open_belongs_to_the_opens() -> None:
     assert found(made) == {"open-close-loop": pytest.approx(4.0, rel=0.02)}
 
 
+def rewrite_index(made: Job, rounds: int) -> None:
+    """Reads an index for 4 ms while it is open, and writes it anew for 3 ms, as dbm.dumb does; the
+    first open fails, because there is none."""
+    starts, call = np.arange(rounds) * made.wall / rounds, 1e-5
+    own = (made, 0, "/scratch/db.dir")
+    moved = {"bytes_read": rounds * 3000, "bytes_written": rounds * 5000}
+    opened = {"opens": 2 * rounds, "failed_opens": 1, "open_time": 2 * rounds * call}
+    add_record(*own, reads=rounds, writes=rounds, end_read=3000, **moved, **opened)
+    add_events(*own, "open", start=np.zeros(1), duration=call, flags=1)
+    for begin, held, kind in ((call, 4e-3, "read"), (5e-3, 3e-3, "write")):
+        add_events(*own, "open", start=starts + begin, duration=call)
+        add_events(*own, kind, start=starts + begin + 2 * call, duration=0.0, length=3000)
+        add_events(*own, "close", start=starts + begin + call + held, duration=call)
+
+
+def test_parsing_a_file_that_is_written_in_other_opens_belongs_to_the_opens() -> None:
+    made = job()
+    rewrite_index(made, 1000)
+    assert found(made)["open-close-loop"] == pytest.approx(4.0, rel=0.02)
+
+
 @pytest.mark.parametrize(
     ("opens", "held", "size"),
     [(50, 4e-3, 3000), (200, 0.045, 3000), (1000, 4e-3, 64 * MIB)],

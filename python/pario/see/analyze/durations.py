@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from pario.see.analyze.arrays import Floats, ratio, sums
+from pario.see.analyze.arrays import Floats, Ints, Mask, ratio, sums
 from pario.see.analyze.cells import events_of_rows
 from pario.see.tables.model import Job
+
+FAILED = 1  # a flag of events
 
 
 def find_usual_reads(job: Job) -> Floats:
@@ -21,15 +25,49 @@ def find_usual_reads(job: Job) -> Floats:
     return usual
 
 
-def find_open_seconds(job: Job) -> Floats:
-    """Return the seconds in which a file was open, without its open and close calls, summed over
-    the times it was open; NaN for rows without an event of each of these calls."""
-    events, count = job.events, len(job.records)
-    opens, row = events_of_rows(job, "open")
-    closes, row_of_close = events_of_rows(job, "close")
-    known = (np.bincount(row, minlength=count) == job.records["opens"]) & (
-        np.bincount(row_of_close, minlength=count) == job.records["opens"]
+def find_reading_seconds(job: Job) -> Floats:
+    """Return the seconds in which a file was open to be read and not written, without its open and
+    close calls, summed over the times it was open; NaN for rows without an event of each of these
+    calls."""
+    events, rows = job.events, len(job.records)
+    opens, closes = (_Calls.of(job, kind) for kind in ("open", "close"))
+    known = (opens.count(rows) == job.records["opens"]) & (opens.count(rows) > 0)
+    known &= closes.count(rows) == opens.count(rows)
+    opens, closes = opens.choose(known[opens.row]), closes.choose(known[closes.row])
+    begin = opens.sort(events["start"] + events["duration"], job.wall)
+    end = closes.sort(events["start"], job.wall)
+    reads, writes = (
+        _Calls.of(job, kind).sort(events["start"], job.wall) for kind in ("read", "write")
     )
-    ends, starts = events["start"][opens] + events["duration"][opens], events["start"][closes]
-    seconds = sums(row_of_close, starts, count) - sums(row, ends, count)
-    return np.where(known & (job.records["opens"] > 0), seconds, np.nan)
+    read, written = (
+        np.searchsorted(calls, end) > np.searchsorted(calls, begin) for calls in (reads, writes)
+    )
+    only_read = read & ~written
+    seconds = sums(np.sort(opens.row)[only_read], (end - begin)[only_read], rows)
+    return np.where(known, seconds, np.nan)
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """Events of a kind of call that succeeded, and their rows of ``Job.records``."""
+
+    event: Ints
+    row: Ints
+
+    @staticmethod
+    def of(job: Job, kind: str) -> _Calls:
+        event, row = events_of_rows(job, kind)
+        succeeded = (job.events["flags"][event] & FAILED) == 0
+        return _Calls(event[succeeded], row[succeeded])
+
+    def count(self, rows: int) -> Ints:
+        """Return the calls of each row."""
+        return np.bincount(self.row, minlength=rows)
+
+    def choose(self, mask: Mask) -> _Calls:
+        """Return the calls of a mask."""
+        return _Calls(self.event[mask], self.row[mask])
+
+    def sort(self, times: Floats, wall: float) -> Floats:
+        """Return a time of each call, by row and then by time, as numbers in the same order."""
+        return np.sort(self.row * (2.0 * wall + 1.0) + times[self.event])

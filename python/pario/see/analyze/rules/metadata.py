@@ -10,7 +10,7 @@ from pario import wording
 from pario.see.analyze import idioms
 from pario.see.analyze.arrays import Floats, Ints, Mask, sums
 from pario.see.analyze.cells import KINDS, LIBRARIES, READ, STDIO, WRITE, find_rows
-from pario.see.analyze.durations import find_open_seconds
+from pario.see.analyze.durations import find_reading_seconds
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import COMPUTE, Claim, claim_all
@@ -36,7 +36,7 @@ MANY_OPENS = 20
 FEW_WRITES = 4  # per open: no buffer can collect them
 MANY_PARSED = 100  # opens of a file that is parsed each time
 SMALL_INPUT = 4 << 20  # bytes
-LONGEST_PARSING = 0.02  # seconds
+LONGEST_PARSING, PARSING = 0.02, 1e-6  # seconds for each open, or for each byte if that is more
 MANY_STATS = 1000
 MANY_SYNCS = 20
 QUEUE_SPREAD = 4.0
@@ -154,12 +154,11 @@ def _parsing(facts: Facts, rows: Ints, needless: Floats) -> list[Claim]:
     """Return claims of the computation while a small file is open, if its bytes are read each time
     that it is opened."""
     records = facts.records[rows]
-    held = find_open_seconds(facts.job)[rows] - facts.cells[rows].sum(axis=1)
-    held += facts.cells[rows][:, [OPEN, CLOSE]].sum(axis=1)
+    held = find_reading_seconds(facts.job)[rows] - facts.cells[rows, READ]
     opens = np.maximum(records["opens"], 1)
+    longest = np.maximum(LONGEST_PARSING * opens, PARSING * records["bytes_read"])
     again = (records["opens"] >= MANY_PARSED) & (facts.lane[rows] >= 0)
-    again &= (records["bytes_read"] > records["bytes_written"]) & (records["bytes_read"] > 0)
-    again &= (records["end_read"] <= SMALL_INPUT) & (held <= LONGEST_PARSING * opens)
+    again &= (records["bytes_read"] > 0) & (records["end_read"] <= SMALL_INPUT) & (held <= longest)
     again &= records["bytes_read"] >= 0.5 * MANY_PARSED * facts.read_extent[rows]
     seconds = np.where(again, np.nan_to_num(held) * needless, 0.0)
     lanes = np.unique(facts.lane[rows][again])
@@ -423,9 +422,10 @@ STORMS = (
             "Time in open and close, except one of each per process and file, and in small "
             f"writes if an open has at most {FEW_WRITES} of them. If a file of at most"
             f" {SMALL_INPUT >> 20} MiB is read in each of {MANY_PARSED} opens or more, also the"
-            " computation while it is open, as parsing (at most"
-            f" {wording.seconds(LONGEST_PARSING)} each). Of HDF5 files also the reads and writes"
-            " of the library. With events also the program's time between the calls, at most"
+            " computation while it is open and not written, as parsing (at most"
+            f" {wording.seconds(LONGEST_PARSING)} each, or {wording.seconds(PARSING)} for each"
+            " byte). Of HDF5 files also the reads and writes of the library. With events also the"
+            " program's time between the calls, at most"
             f" {OPEN_WORK.text} for each, {LIBRARY_WORK.text} for calls of HDF5, and"
             f" {COMPRESSED_WORK.text} for compressed files."
         ),
