@@ -18,6 +18,7 @@ from pario.see.report import html
 from pario.see.report.html import comparison, survey
 from tests.python.support import analyses, surveys
 from tests.python.test_compare import rich_comparison
+from tests.support.waiting import PATIENCE
 
 pytestmark = [pytest.mark.browser, pytest.mark.system]
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
@@ -100,6 +101,7 @@ class Browser:
         options.add_argument(f"--user-data-dir={folder / 'profile'}")
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+        self.driver.set_script_timeout(PATIENCE)
         self.folder = folder
 
     def command(self, name: str, **arguments: Any) -> Any:

@@ -8,6 +8,7 @@ from tools.site import commands
 from tools.site.build import ROOT, SITE, build, make_first_page, name_files_outside
 
 from pario.cli import COMMANDS
+from tests.support.waiting import PATIENCE
 
 SUPPORTED = (ROOT / "docs" / "supported.md").read_text()
 #: The pages that compare features, each of pario's with its test.
@@ -87,6 +88,7 @@ def test_the_site_opens_and_finds_words_without_a_network(tmp_path: Path) -> Non
     for option in ("headless=new", "no-sandbox", "disable-gpu", "window-size=1280,900"):
         options.add_argument(f"--{option}")
     driver = webdriver.Chrome(options=options)
+    driver.set_script_timeout(PATIENCE)
     try:
         driver.get((SITE / "index.html").as_uri())
         assert search(driver, "Slurm")[0].endswith("how-to/slurm.html")
@@ -107,7 +109,7 @@ def search(driver: object, words: str) -> list[str]:
         " if (child.tagName == 'A' && node.getRootNode() != document) found.push(child.href);"
         " walk(child); } }; walk(document.documentElement); return found"
     )
-    wait = WebDriverWait(driver, 60)
+    wait = WebDriverWait(driver, PATIENCE)
     wait.until(lambda seen: seen.find_elements(By.CSS_SELECTOR, ".md-search__button"))
     driver.find_element(By.CSS_SELECTOR, ".md-search__button").click()
     wait.until(lambda seen: seen.execute_script("return document.activeElement.shadowRoot"))
