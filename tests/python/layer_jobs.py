@@ -141,6 +141,17 @@ def flush_lines(made: Job, lines: int, took: float) -> None:
     add_events(made, 0, "/scratch/log", "write", start=start, duration=took, length=20)
 
 
+def copy_blocks(made: Job, blocks: int) -> None:
+    """Python reads a block of one file and writes it to another; 2 us lie between all calls."""
+    made.programs = ["/usr/bin/python3"]
+    ways = (("/scratch/old", "read", "read", 1e-6), ("/scratch/new", "write", "written", 2e-6))
+    for number, (path, kind, word, took) in enumerate(ways):
+        moved = {f"bytes_{word}": 64 * blocks, f"{kind}_time": took * blocks}
+        add_record(made, 0, path, opens=1, **{f"{kind}s": blocks}, **moved)
+        start = np.arange(blocks) * 7e-6 + number * 3e-6
+        add_events(made, 0, path, kind, start=start, duration=took, length=64)
+
+
 def redirect_lines(made: Job, lines: int) -> None:
     """A shell opens a log for each line, between calls on its standard output."""
     made.programs = ["/bin/bash"]

@@ -575,6 +575,11 @@ VARIANTS = {
         lambda j: layers.flush_lines(j, 100, 2e-6),
         (2.9, 3),
     ),
+    "small-writes (copy)": Case(
+        lambda j: layers.copy_blocks(j, 1_000_000),
+        lambda j: layers.copy_blocks(j, 100),
+        (2.9, 3),
+    ),
     "open-close-loop (shell)": Case(
         lambda j: layers.redirect_lines(j, 100_000),
         lambda j: layers.redirect_lines(j, 5),

@@ -53,17 +53,19 @@ def claim_work(
     work: Work,
     needless: Floats | float,
     names: tuple[Floats, Floats] | None = None,
+    ending: Mask | None = None,
 ) -> list[Claim]:
     """Return claims of the time between calls on ``rows`` that follow one another in a thread, as
     far as events tell it: at most ``work`` for each call. ``names``: the names per row that the
-    calls return, for each of which ``work`` is allowed, and the most that come before a gap."""
+    calls return, for each of which ``work`` is allowed, and the most that come before a gap.
+    ``ending``: other records whose calls may end a gap, because the repair saves them, too."""
     if not len(facts.job.events) or not len(rows):
         return []
     mask = np.zeros(len(facts.records), bool)
     mask[rows] = True
     limit, most = _find_limits(facts, rows, work), np.zeros(len(facts.records))
     most[rows] = limit if names is None else limit * names[1]
-    seconds = _find_gaps(facts, mask, most)[rows]
+    seconds = _find_gaps(facts, mask, most, mask if ending is None else mask | ending)[rows]
     if names is not None:
         seconds = np.minimum(seconds, limit * names[0])
     seconds = seconds * needless
@@ -83,9 +85,9 @@ def _find_limits(facts: Facts, rows: Ints, work: Work) -> Floats:
     return np.where(interpreted, work.interpreted, work.compiled)
 
 
-def _find_gaps(facts: Facts, mask: Mask, most: Floats) -> Floats:
+def _find_gaps(facts: Facts, mask: Mask, most: Floats, ending: Mask) -> Floats:
     """Return, per record of the mask, the seconds between a call and the next one of the same
-    thread, if both are on records of the mask; each gap counts at most ``most``."""
+    thread, which is on a record of ``ending``; each gap counts at most ``most``."""
     job, events = facts.job, facts.job.events
     thread = events["process"].astype(np.int64) * 256 + events["thread"]
     order = np.lexsort((events["start"], thread))
@@ -96,7 +98,7 @@ def _find_gaps(facts: Facts, mask: Mask, most: Floats) -> Floats:
     row = _follow(row, _find_followers(facts, events, row), new)
     own = (row >= 0) & mask[row]
     ends = _find_latest_ends(events["end"], np.cumsum(new), 1.0 + float(job.wall))
-    own_next = own[:-1] & own[1:] & ~new[1:]
+    own_next = own[:-1] & ((row >= 0) & ending[row])[1:] & ~new[1:]
     first = np.flatnonzero(own_next)
     gap = np.minimum(np.maximum(events["start"][first + 1] - ends[first], 0.0), most[row[first]])
     found = sums(row[first], gap, len(mask))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -111,18 +111,26 @@ def _copies(subject: Scene) -> Candidate:
     )
 
 
+def _count_and_size(facts: Facts, writing: bool) -> tuple[Floats, Floats]:
+    """Return the calls of each record in one direction and their mean bytes."""
+    return (facts.writes, facts.write_size) if writing else (facts.reads, facts.read_size)
+
+
+def _find_small_calls(facts: Facts, writing: bool) -> Mask:
+    calls, size = _count_and_size(facts, writing)
+    mask = facts.posix & (size < SMALL_CALL) & (calls >= MANY_CALLS * files_of_rows(facts))
+    return np.asarray(mask & ~_are_copies(facts) & ~find_deep_queues(facts))
+
+
 def _small(writing: bool) -> Rule:
     def find(facts: Facts) -> Iterator[Candidate]:
-        calls, size = (
-            (facts.writes, facts.write_size) if writing else (facts.reads, facts.read_size)
-        )
-        mask = facts.posix & (size < SMALL_CALL) & (calls >= MANY_CALLS * files_of_rows(facts))
-        mask &= ~_are_copies(facts) & ~find_deep_queues(facts)
+        mask, others = _find_small_calls(facts, writing), _find_small_calls(facts, not writing)
         of_sqlite = databases.find_sqlite(facts)
         for its in (mask & ~of_sqlite, mask & of_sqlite):
             if its.any():
                 subject = scene(facts, its, facts.cells[:, WRITE if writing else READ])
-                yield _candidate(subject, calls, writing, "")
+                work = claim_work(facts, subject.rows, LINE_WORK, 1.0, ending=others)
+                yield _candidate(subject, writing, "", work)
 
     word = "write" if writing else "read"
     return Rule(
@@ -156,9 +164,11 @@ def _small(writing: bool) -> Rule:
     )
 
 
-def _candidate(subject: Scene, calls: Floats, writing: bool, layer: str) -> Candidate:
+def _candidate(subject: Scene, writing: bool, layer: str, work: Sequence[Claim] = ()) -> Candidate:
+    """Return a finding on small calls; ``work``: the program's own, between the calls."""
     facts, rows = subject.facts, subject.rows
     kind, word = direction(writing)
+    calls, _ = _count_and_size(facts, writing)
     count, moved = (
         float(calls[rows].sum()),
         subject.total("bytes_written" if writing else "bytes_read"),
@@ -193,7 +203,7 @@ def _candidate(subject: Scene, calls: Floats, writing: bool, layer: str) -> Cand
         why_not=databases.WHY_NOT if databases.is_of_sqlite(subject) else "",
         claims=[
             Claim(rows, kind, _avoidable(facts, rows, writing)),
-            *([] if layer else claim_work(facts, rows, LINE_WORK, 1.0)),
+            *work,
         ],
         method=(
             f"time of the calls minus {wording.size(moved)} at {wording.rate(float(rate))} "
@@ -239,9 +249,7 @@ def _fixes(writing: bool, stdio: bool) -> tuple[Fix, ...]:
 
 def _per_value_stdio(facts: Facts) -> Iterator[Candidate]:
     for writing in (True, False):
-        calls, size = (
-            (facts.writes, facts.write_size) if writing else (facts.reads, facts.read_size)
-        )
+        calls, size = _count_and_size(facts, writing)
         formatted = facts.column("formatted_calls") > 0.5 * calls
         mask = (
             facts.stdio
@@ -253,10 +261,7 @@ def _per_value_stdio(facts: Facts) -> Iterator[Candidate]:
         )
         if mask.any():
             yield _candidate(
-                scene(facts, mask, facts.cells[:, WRITE if writing else READ]),
-                calls,
-                writing,
-                "stdio ",
+                scene(facts, mask, facts.cells[:, WRITE if writing else READ]), writing, "stdio "
             )
 
 
