@@ -225,6 +225,27 @@ def test_compressed_bytes_are_not_read_as_lines(tmp_path: Path) -> None:
     assert len(Dataset(tmp_path / "e.txt")) == 1
 
 
+@pytest.mark.parametrize("format", [[], ["--format", "lines"]])
+def test_commands_do_not_read_compressed_bytes_as_lines(
+    format: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.txt").write_bytes(gzip.compress(b"one\ntwo\n"))
+    for action in (["index"], ["shuffle", "-o", tmp_path / "out.txt"]):
+        assert main(["records", *map(str, [*action, tmp_path / "a.txt", *format])]) == 2
+        assert "a.txt: is compressed by gzip: expected a name with .gz" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_compressed_objects_are_not_read_as_lines() -> None:
+    memory = pytest.importorskip("fsspec", reason="fsspec is not installed").filesystem("memory")
+    for name, content in (("a.txt", gzip.compress(b"one\n")), ("b.txt", b"one\n"), ("c.txt", b"")):
+        memory.pipe_file(f"/compressed/{name}", content)
+    with pytest.raises(ParioError, match=r"compressed/a\.txt: is compressed by gzip"):
+        Dataset("memory://compressed/a.txt", format="lines")
+    assert bytes(Dataset("memory://compressed/b.txt", format="lines")[0]) == b"one"
+    assert len(Dataset("memory://compressed/c.txt", format="lines")) == 0
+
+
 def test_formats_and_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(b"a\nb\n"))

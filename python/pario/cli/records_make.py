@@ -31,13 +31,15 @@ def format_of(path: str, asked: str) -> str:
     """The requested format, or that of the file's suffix or first bytes. Refuses formats of
     groups."""
     from pario._native import guess_record_format
-    from pario.records.foreign import refuse
+    from pario.records.foreign import refuse, refuse_compressed
 
     refuse(path, asked)
     found = asked or guess_record_format(os.fsencode(path))
+    if not found and not is_url(path):
+        os.stat(path)  # noqa: PTH116  says so if there is no such file
+    if found in ("", "lines"):
+        refuse_compressed(path)
     if not found:
-        if not is_url(path):
-            os.stat(path)  # noqa: PTH116  says so if there is no such file
         raise ParioError(
             f"{wording.printable(path)}: its format is not known; say --format lines, or which"
         )

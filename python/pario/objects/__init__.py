@@ -22,7 +22,7 @@ from pario import _native
 from pario.objects.access import Objects
 from pario.paths import is_url, local_path
 
-__all__ = ["Objects", "facts_of", "is_url", "size_of", "upload", "use"]
+__all__ = ["Objects", "facts_of", "is_url", "read_head", "size_of", "upload", "use"]
 
 _objects = Objects()
 
@@ -38,6 +38,18 @@ def facts_of(url: str) -> tuple[int, int, str]:
     """Bytes, nanoseconds since 1970 and version of the object at a URL. Raises OSError."""
     with _name_in_errors(url):
         return _objects.open(url, 1)[:3]
+
+
+def read_head(path: str | os.PathLike[str], most: int) -> bytes:
+    """The first bytes, at most ``most``, of a local file, or of the object at a URL. Raises
+    OSError."""
+    if not is_url(path):
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read(most)
+    url = os.fspath(path)
+    with _name_in_errors(url):
+        size, _, version, _ = _objects.open(url, 1)
+        return bytes(_objects.read(url, version, size, 0, min(size, most))) if size else b""
 
 
 def upload(path: str | os.PathLike[str], url: str) -> None:

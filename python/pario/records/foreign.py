@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from pario._native import guess_record_format
 from pario.errors import ParioError
-from pario.paths import is_url
+from pario.objects import is_url, read_head
 from pario.records.compressed import FORMATS as COMPRESSED
 from pario.records.compressed import CompressedFile, write_restarts
 from pario.records.decoded import Decoded, Groups, join_records
@@ -105,12 +105,11 @@ _COMPRESSIONS = (
 
 
 def refuse_compressed(path: str) -> None:
-    """Raises ParioError for a local file that is compressed, but not named so: as lines it would
-    have random bytes."""
-    if is_url(path) or not Path(path).is_file():
+    """Raises ParioError for a file or an object that is compressed, but not named so: as lines it
+    would have random bytes."""
+    if not is_url(path) and not Path(path).is_file():
         return
-    with open(path, "rb") as file:  # noqa: PTH123
-        head = file.read(16)
+    head = read_head(path, 16)
     for pattern, title, expected in _COMPRESSIONS:
         if pattern.match(head):
             raise ParioError(f"{path}: is compressed by {title}: expected {expected}")
