@@ -5,10 +5,11 @@ from spack.package import *
 class Pario(PythonPackage):
     """See why a program's I/O is slow, fix it without changing the program, and prove it."""
 
-    # The address and the checksum of a release:
+    # The address and the checksum of a release, or the address of the repository:
     # url = ".../pario-0.1.0.tar.gz"
     # version("0.1.0", sha256="...")
-    version("main", branch="main")
+    # git = ".../pario.git"
+    # version("main", branch="main")
 
     license("Apache-2.0")
 

@@ -17,7 +17,8 @@ RECIPES = sorted(p for p in FOLDER.rglob("*") if p.is_file() and p.name != "READ
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 #: The versions of the changelog, the latest one first: that of the files that have no other source.
 RELEASES = re.findall(r"^## (\d\S*)", CHANGELOG, re.MULTILINE)
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = SETTINGS["project"]
 
 
 def read(name: str) -> str:
@@ -26,8 +27,21 @@ def read(name: str) -> str:
 
 def lower_bounds() -> list[tuple[str, str]]:
     """The dependencies and their lowest versions."""
-    found = [re.fullmatch(r"([\w-]+)>=([\d.]+)", text) for text in PROJECT["dependencies"]]
+    return find_lower_bounds(PROJECT["dependencies"])
+
+
+def lower_bounds_of_builds() -> list[tuple[str, str]]:
+    """The requirements of a build and their lowest versions, without pip, which has none."""
+    return find_lower_bounds(SETTINGS["build-system"]["requires"])
+
+
+def find_lower_bounds(requirements: list[str]) -> list[tuple[str, str]]:
+    found = [re.match(r"([\w-]+)>=([\d.]+)", text) for text in requirements]
     return [(match[1], match[2]) for match in found if match]
+
+
+def numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
 
 
 #: Instructions of a Dockerfile, and sections of a definition for Apptainer.
@@ -55,6 +69,8 @@ def test_the_spack_recipe_has_the_requirements_of_the_project() -> None:
     recipe = read("spack/package.py")
     for name, lowest in lower_bounds():
         assert f'"py-{name}@{lowest}:"' in recipe
+    for name, lowest in lower_bounds_of_builds():
+        assert f'"py-{name}@{lowest}:", type="build"' in recipe
     assert f'"python@{PROJECT["requires-python"].removeprefix(">=")}:"' in recipe
 
 
@@ -62,8 +78,26 @@ def test_the_conda_recipe_has_the_requirements_of_the_project() -> None:
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     recipe = yaml.safe_load(read("conda-forge/recipe.yaml"))
     assert recipe["context"]["version"] == RELEASES[0]
+    builds = [f"{name} >={lowest}" for name, lowest in lower_bounds_of_builds()]
+    # A version of Python in `host` would make one package of all; a bare name makes one for each.
+    assert recipe["requirements"]["host"] == ["python", "pip", *builds, "zstd-static"]
+    oldest = PROJECT["requires-python"].removeprefix(">=")
+    assert f'match(python, "<{oldest}")' in recipe["build"]["skip"]
     runs = [f"{name} >={lowest}" for name, lowest in lower_bounds()]
     assert recipe["requirements"]["run"] == [f"python {PROJECT['requires-python']}", *runs]
+
+
+def test_the_easybuild_recipe_has_the_requirements_of_the_project() -> None:
+    recipe: dict[str, list[tuple[str, str]]] = {}
+    exec(read(f"easybuild/pario-{RELEASES[0]}-foss-2023b.eb"), recipe)
+    listed = [*recipe["dependencies"], *recipe["exts_list"]]
+    known = {one[0].replace("_", "-"): one[1] for one in listed} | {"setuptools-scm": "8.0.4"}
+    for name, lowest in [
+        ("Python", PROJECT["requires-python"].removeprefix(">=")),
+        *lower_bounds_of_builds(),
+    ]:
+        assert numbers(known[name]) >= numbers(lowest), name
+    assert {"CMake", "Ninja", "zstd"} == {one[0] for one in recipe["builddependencies"]}
 
 
 def test_the_page_of_the_installation_lists_the_extras_for_users() -> None:
