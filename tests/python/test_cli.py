@@ -32,7 +32,7 @@ PARTS = {
     "progress",
     "records_look",
     "records_make",
-    "records_ranks",
+    "ranks",
     "records_shuffle",
     "standard",
     "stripe_advise",

@@ -402,17 +402,10 @@ def _merge(arguments: argparse.Namespace) -> int:
     import os
 
     from pario.checkpoint.examine import merge
-    from pario.cli.records_ranks import ranks_here
-    from pario.progress import RateLine
+    from pario.cli.ranks import ranks_here, show_together
 
-    line = RateLine(arguments.path)
     with ranks_here(os.environ, "checkpoint merge") as ranks:
-
-        def show(done: int, whole: int) -> None:
-            if ranks.is_first:
-                line.show(done * ranks.size, whole * ranks.size)
-
-        try:
+        with show_together(arguments.path, ranks) as show:
             path = merge(
                 ranks,
                 lambda: _found(arguments.path, arguments.step),
@@ -420,8 +413,6 @@ def _merge(arguments: argparse.Namespace) -> int:
                 threads=arguments.threads or (4 if ranks.size == 1 else 1),
                 show=show,
             )
-        finally:
-            line.clear()
         if ranks.is_first:
             print_line(str(path))
     return 0

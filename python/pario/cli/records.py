@@ -68,7 +68,7 @@ def _run_action(arguments: argparse.Namespace) -> int:
 
         return records_look.ACTIONS[arguments.action](arguments)
     from pario.cli import records_make, records_shuffle
-    from pario.cli.records_ranks import ranks_here
+    from pario.cli.ranks import ranks_here
 
     actions = {**records_make.ACTIONS, "shuffle": records_shuffle.shuffle}
     with ranks_here(os.environ, name) as ranks:

@@ -11,13 +11,12 @@ from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
+from pario.cli.ranks import find_first_text, require_local, require_shared, show_together
 from pario.cli.records_look import say_skipped
-from pario.cli.records_ranks import find_first_text, require_shared
 from pario.errors import ParioError
-from pario.interrupts import check
 from pario.messages import print_note
 from pario.paths import is_url
-from pario.progress import Show, show_progress
+from pario.progress import show_progress
 from pario.ranks import OneRank, Ranks
 from pario.scratch import scratch
 
@@ -146,25 +145,6 @@ def _is_of_lines(path: str, asked: str) -> bool:
     from pario.records.foreign import foreign_format
 
     return not foreign_format(path, asked) and format_of(path, asked) == "lines"
-
-
-@contextmanager
-def show_together(output: str, ranks: Ranks) -> Iterator[Show]:
-    """Shows the progress of the first rank as that of all. Raises a postponed interrupt."""
-    with show_progress(output) as line:
-
-        def show(done: int, whole: int) -> None:
-            check()
-            if ranks.is_first:
-                line(done * ranks.size, whole * ranks.size)
-
-        yield show
-
-
-def require_local(output: str, ranks: Ranks) -> None:
-    """Raises ParioError if several ranks are to write an object of a store."""
-    if ranks.size > 1 and is_url(output):
-        raise ParioError(f"{output}: several ranks write to a shared file system only")
 
 
 @contextmanager

@@ -8,17 +8,15 @@ from pathlib import Path
 from tempfile import gettempdir
 
 from pario import objects, wording
+from pario.cli.ranks import find_first_text, require_local, require_shared, show_together
 from pario.cli.records_look import say_skipped
 from pario.cli.records_make import (
     format_of,
     index_missing,
     local_outputs,
     raise_file_limit,
-    require_local,
     shard_names,
-    show_together,
 )
-from pario.cli.records_ranks import find_first_text, require_shared
 from pario.errors import ParioError
 from pario.messages import print_note
 from pario.progress import show_progress

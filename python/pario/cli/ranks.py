@@ -1,5 +1,5 @@
-"""The processes of a launcher that carry out one command of ``pario records`` together. mpi4py and
-PyTorch are imported for several processes only."""
+"""The processes of a launcher that run one command together. mpi4py and PyTorch are imported for
+several processes only."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from pathlib import Path
 from pario import wording
 from pario.cli.one_process import refuse, run_once
 from pario.errors import ParioError
-from pario.interrupts import postpone_interrupt
+from pario.interrupts import check, postpone_interrupt
 from pario.launchers import TORCHRUN, Launch, launch_of
 from pario.paths import is_url
+from pario.progress import Show, show_progress
 from pario.publishing import new_file
 from pario.ranks import OneRank, Ranks
 
@@ -121,6 +122,25 @@ def find_first_text(ranks: Ranks, text: str) -> str:
     return ranks.together(
         "the first text", lambda: text, lambda found: next(filter(None, found), "")
     )
+
+
+@contextmanager
+def show_together(output: str, ranks: Ranks) -> Iterator[Show]:
+    """Shows the progress of the first rank as that of all. Raises a postponed interrupt."""
+    with show_progress(output) as line:
+
+        def show(done: int, whole: int) -> None:
+            check()
+            if ranks.is_first:
+                line(done * ranks.size, whole * ranks.size)
+
+        yield show
+
+
+def require_local(output: str, ranks: Ranks) -> None:
+    """Raises ParioError if several ranks are to write an object of a store."""
+    if ranks.size > 1 and is_url(output):
+        raise ParioError(f"{output}: several ranks write to a shared file system only")
 
 
 def require_shared(ranks: Ranks, inputs: Sequence[str], output: str) -> None:
