@@ -18,7 +18,7 @@ b'step 1'
 >>> archive.read("run-9.txt")
 Traceback (most recent call last):
     ...
-pario.errors.ParioError: logs.pack has no member run-9.txt; pario ls shows what there is
+pario.errors.ParioError: logs.pack has no member run-9.txt; pario ls lists its members
 """
 
 from pario.move.archive import Archive, pack

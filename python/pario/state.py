@@ -1,6 +1,6 @@
 """The directories of files that pario keeps between runs.
 
-``$XDG_STATE_HOME/pario`` has results, and the cache has what can be computed again:
+``$XDG_STATE_HOME/pario`` has results, and the cache has files that can be computed again:
 ``$PARIO_CACHE``, else ``$XDG_CACHE_HOME/pario``.
 """
 

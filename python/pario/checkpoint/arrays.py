@@ -231,7 +231,7 @@ def in_memory(array: Any) -> types.Array:
     Raises CheckpointError where no installed package can copy it.
     """
     if type(array) is np.ndarray or isinstance(array, Lazy):
-        return array  # type: ignore[return-value] # a Lazy has what a Saved needs
+        return array  # type: ignore[return-value] # a Lazy has the members that Saved uses
     if hasattr(array, "detach"):  # a tensor of PyTorch
         return np.asarray(array.detach().cpu())
     if hasattr(array, "__cuda_array_interface__"):

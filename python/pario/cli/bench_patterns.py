@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=path,
         metavar="FILE",
         help=(
-            "run each once more under pario run, and draw what its ranks did, by the name .svg,"
+            "run each once more under pario run, and draw the calls of its ranks, by the name .svg,"
             " .html or .png"
         ),
     )

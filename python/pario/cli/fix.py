@@ -327,7 +327,7 @@ class _Loop:
         )
 
     def _conclusion(self, comparison: Comparison, last: Outcome) -> str:
-        """The last line: what to do with the settings."""
+        """The last line: advice on the use of the settings."""
         if last.ending.status:
             return (
                 f"pario: with these settings the program failed: {exit_status(last.ending.status)}"

@@ -119,7 +119,7 @@ def add_measure(parser: argparse.ArgumentParser) -> None:
 
 
 def _announce(plan: Plan) -> None:
-    """Say what the replays will take, before they begin."""
+    """Prints the limits of the replays, before they begin."""
     print_note(
         f"pario: measuring {wording.plural(len(plan.remedies), 'remedy', 'remedies')} by replays in"
         f" {plan.directory}: at most {wording.seconds(plan.seconds)} and"

@@ -151,7 +151,7 @@ def _add_index(actions: Any) -> None:
     )
     _add_format(parser)
     add_count(parser, "--threads", 4, "threads (default 4)")
-    add_flag(parser, "--update", "only what was appended since the index was made")
+    add_flag(parser, "--update", "only the records that were appended since the index was made")
     _add_verification(parser)
 
 
@@ -222,7 +222,7 @@ def _add_shuffle(actions: Any) -> None:
         " reading and writing"
     )
     way.add_argument("--fused", dest="way", action="store_const", const="fused", help=text)
-    add_flag(parser, "--explain", "print what would be done and why, and do nothing")
+    add_flag(parser, "--explain", "print the plan and its reasons, and do nothing")
 
 
 def _add_looks(actions: Any) -> None:

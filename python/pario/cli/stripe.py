@@ -21,14 +21,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show = _action(
         actions,
         "show",
-        "show the stripes of files, and what new files in directories get",
+        "show the stripes of files, and those that new files in directories get",
         "a file or directory",
     )
     add_flag(show, "--json", "print JSON")
     setting = _action(
         actions,
         "set",
-        "create striped files, or set what new files in directories get",
+        "create striped files, or set the stripes of new files in directories",
         "a new file, or a directory",
     )
     _stripe_options(setting)
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _stripe_options(moving)
     add_count(moving, "--threads", 4, "threads that copy (default 4)")
     add_flag(moving, "--force", "also files that are striped so already")
-    add_flag(moving, "--discard", "remove what interrupted copies left, and copy nothing")
+    add_flag(moving, "--discard", "remove the remains of interrupted copies, and copy nothing")
     stripe_sweep.add_arguments(actions)
     stripe_advise.add_arguments(actions)
 

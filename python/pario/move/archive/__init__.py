@@ -273,7 +273,7 @@ class Archive:
         number = int(self._native.find(os.fsencode(name.rstrip("/"))))
         if number < 0:
             raise ParioError(
-                f"{self._path} has no member {printable(name)}; pario ls shows what there is"
+                f"{self._path} has no member {printable(name)}; pario ls lists its members"
             )
         return number
 

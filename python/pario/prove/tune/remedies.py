@@ -1,7 +1,7 @@
 """The remedies of a run's findings, measured by replays before anything is promised, and the advice
 that follows.
 
-    plan = plan_measurement(job, analysis, directory, allowed)  # what will be replayed, and where
+    plan = plan_measurement(job, analysis, directory, allowed)  # the replays, and their directory
     measured = measure(plan, player(plan, mpiexec, limits), tell)
     advise_measured(analysis, measured, allowed)
 """

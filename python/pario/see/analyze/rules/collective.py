@@ -386,8 +386,8 @@ def _late(facts: Facts, subject: Scene, worst: int, chosen: Ints, calls: int) ->
             f" {wording.seconds(float(lost.mean()))} (mean)"
         ),
         cause=(
-            "A collective call begins when the last rank arrives; what delays this rank is its"
-            " computation, not the storage."
+            "A collective call begins when the last rank arrives: computation delays this rank,"
+            " not the storage."
         ),
         confidence="medium",
         evidence=(

@@ -372,7 +372,7 @@ def _queues_at_open(facts: Facts) -> Iterator[Candidate]:
                 ),
             )
         ],
-        method="time in open minus what the same number of opens costs the fastest rank",
+        method="time in open minus the time of as many opens by the fastest rank",
     )
 
 
