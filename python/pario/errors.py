@@ -1,6 +1,25 @@
 """The base class of the errors that a user can correct."""
 
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class ParioError(Exception):
     """An error that the user can correct. Its text names the thing, its value and the expected
     value; commands print it and exit with status 2."""
+
+
+@contextmanager
+def name_errors(
+    path: str | os.PathLike[str], error: type[ParioError] = ParioError
+) -> Iterator[None]:
+    """Raises ``error`` in place of an OSError of the body. It names the file of the OSError, or
+    ``path`` if that has none."""
+    try:
+        yield
+    except OSError as cause:
+        name = os.fsdecode(cause.filename) if isinstance(cause.filename, str | bytes) else path
+        raise error(f"{name}: {cause.strerror or cause}") from cause

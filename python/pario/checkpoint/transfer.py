@@ -22,6 +22,7 @@ from pario.checkpoint.geometry import Box, pieces, place_of, run_count, runs, st
 from pario.checkpoint.lazy import Lazy
 from pario.checkpoint.types import Array
 from pario.copying import read_available, write_all
+from pario.errors import name_errors
 from pario.interrupts import check
 from pario.progress import Show, silent
 
@@ -198,15 +199,13 @@ def open_file(path: str, flags: int, opened: int = -1) -> Iterator[int]:
 
     ``opened``: a descriptor of the file, which is used and left open; -1: there is none.
     """
-    try:
+    with name_errors(path, CheckpointError):
         file = os.open(path, flags, 0o666) if opened < 0 else opened
         try:
             yield file
         finally:
             if opened < 0:
                 os.close(file)
-    except OSError as error:
-        raise CheckpointError(f"{path}: {error.strerror}") from error
 
 
 def _pieces(move: Move) -> Iterator[tuple[int, memoryview]]:

@@ -13,7 +13,7 @@ from typing import Any
 from pario.cli.arguments import add_count, add_flag, add_launcher
 from pario.cli.pages import write_text
 from pario.cli.paths import path, require_directory
-from pario.errors import ParioError
+from pario.errors import ParioError, name_errors
 from pario.messages import print_lines, print_note
 from pario.scratch import scratch
 
@@ -61,11 +61,8 @@ def place_below(directory: Path) -> Iterator[Path]:
     """A temporary directory on the file system to measure. Raises ParioError if it cannot be
     used."""
     require_directory(directory, "a directory on the file system to measure")
-    try:
-        with scratch(directory, "pario-bench-") as made:
-            yield made
-    except OSError as error:
-        raise ParioError(f"{error.filename or directory}: {error.strerror or error}") from error
+    with name_errors(directory), scratch(directory, "pario-bench-") as made:
+        yield made
 
 
 def earlier(arguments: argparse.Namespace) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pario import filesystems, wording
 from pario.cli.arguments import add_flag
 from pario.cli.paths import path_text, require_path
-from pario.errors import ParioError
+from pario.errors import name_errors
 from pario.messages import print_json
 
 if TYPE_CHECKING:
@@ -38,12 +38,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints a page per path."""
     from pario.fix.stripe.filesystem import facts_of
 
+    facts = []
     for path in arguments.paths:
         require_path(path, "an existing file or directory")
-    try:
-        facts = [facts_of(path) for path in arguments.paths]
-    except OSError as error:
-        raise ParioError(f"{error.filename}: {error.strerror}") from error
+        with name_errors(path):
+            facts.append(facts_of(path))
     if arguments.json:
         print_json([_document(one) for one in facts])
     else:

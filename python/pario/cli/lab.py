@@ -14,7 +14,7 @@ from pario import wording
 from pario.cli.arguments import add_action, add_flag
 from pario.cli.numbers import between
 from pario.cli.paths import path
-from pario.errors import ParioError
+from pario.errors import name_errors
 from pario.messages import print_json, print_line, print_lines, print_note
 
 if TYPE_CHECKING:
@@ -173,10 +173,8 @@ def _up(arguments: argparse.Namespace) -> int:
 def _down(arguments: argparse.Namespace) -> int:
     from pario.prove.lab.mount import down
 
-    try:
+    with name_errors(arguments.directory):
         down(arguments.directory, arguments.force)
-    except OSError as error:
-        raise ParioError(f"{error.filename}: {error.strerror}") from error
     return 0
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from pario import state
-from pario.errors import ParioError
+from pario.errors import ParioError, name_errors
 from pario.fix.stripe.filesystem import facts_of, mount_of
 from pario.fix.stripe.layout import Part, Wanted, set_stripes
 from pario.prove.bench.calibrate import measure
@@ -73,11 +73,8 @@ def keep(machine: Machine, directory: Path) -> Path:
 
 def measure_machine(directory: Path) -> Machine:
     """Measure this machine with the file system of a directory. Raises ParioError."""
-    try:
-        with scratch(directory, "pario-bench-") as place:
-            return _measure(place)
-    except OSError as error:
-        raise ParioError(f"{error.filename or directory}: {error.strerror or error}") from error
+    with name_errors(directory), scratch(directory, "pario-bench-") as place:
+        return _measure(place)
 
 
 def _measure(place: Path) -> Machine:

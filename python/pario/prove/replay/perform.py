@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pario import wording
 from pario.copying import drop_from_cache
+from pario.errors import name_errors
 from pario.fix.stripe.layout import Wanted, differences, set_stripes
 from pario.prove.replay.errors import LateError, ReplayError
 from pario.prove.replay.script import Script, below, save
@@ -78,14 +79,11 @@ def prepare_scratch(
     ReplayError if it cannot be made, LateError if it is not complete at ``deadline`` (of the
     monotonic clock), and ParioError if the file system sets other stripes."""
     _check(script, directory)
-    try:
-        with scratch(directory, "pario-replay-") as root:
-            if stripes and (other := differences(stripes, set_stripes(root, stripes))):
-                raise ReplayError(f"{root}: {'; '.join(other)}")
-            _prepare_files(script, root, cold=cold, deadline=deadline)
-            yield root
-    except OSError as error:
-        raise ReplayError(f"{error.filename or directory}: {error.strerror or error}") from error
+    with name_errors(directory, ReplayError), scratch(directory, "pario-replay-") as root:
+        if stripes and (other := differences(stripes, set_stripes(root, stripes))):
+            raise ReplayError(f"{root}: {'; '.join(other)}")
+        _prepare_files(script, root, cold=cold, deadline=deadline)
+        yield root
 
 
 def play(script: Script, root: Path, manner: Manner) -> Performance:
