@@ -27,9 +27,9 @@ from pario.checkpoint import (
     header,
     transfer,
 )
-from pario.checkpoint.examine import merge
 from pario.checkpoint.geometry import whole
 from pario.checkpoint.header import read_header
+from pario.checkpoint.merge import merge
 from pario.cli import main
 from pario.ranks import OneRank, Ranks
 from tests.python.support.threads import run

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from pario.checkpoint import CheckpointError, Writer, block, identity, load, manifest, transfer
 from pario.checkpoint.checksum import Tally, checksum, chunk_shape, grid_of, unproven
-from pario.checkpoint.examine import damages, merge
+from pario.checkpoint.examine import damages
 from pario.checkpoint.geometry import Box, whole
 from pario.checkpoint.header import read_header
 from pario.checkpoint.identity import Identity, read_identity
 from pario.checkpoint.manifest import Listed, Manifest
+from pario.checkpoint.merge import merge
 from pario.checkpoint.stage import Staged, judge
 from pario.checkpoint.store import Store
 from pario.cli import main

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from pario import checkpoint
 from pario.checkpoint import CheckpointError, Writer, block, container, load, shared
-from pario.checkpoint.examine import merge
 from pario.checkpoint.geometry import whole
 from pario.checkpoint.header import read_header
+from pario.checkpoint.merge import merge
 from pario.checkpoint.parts import groups
 from pario.checkpoint.store import Store
 from pario.cli import main

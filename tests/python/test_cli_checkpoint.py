@@ -172,7 +172,7 @@ def test_merge_into_a_missing_directory_is_an_error_that_names_it(directory, cap
     status, _, err = cli(capsys, "merge", directory, "-o", tmp_path / "none" / "one.h5")
     assert (status, err) == (
         2,
-        f"pario checkpoint: {tmp_path}/none/one.h5.part: No such file or directory\n",
+        f"pario checkpoint: {tmp_path}/none/one.h5: No such file or directory\n",
     )
 
 

@@ -58,6 +58,7 @@ MODULES = [
     "pario.checkpoint",
     "pario.checkpoint.header",
     "pario.checkpoint.examine",
+    "pario.checkpoint.merge",
     "pario.checkpoint.reader",
     "pario.checkpoint.store",
     "pario.see.export",

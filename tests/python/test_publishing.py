@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from pario import publishing
-from pario.checkpoint import Writer, block, examine, load, write_safetensors
+from pario.checkpoint import Writer, block, load, write_safetensors
 from pario.checkpoint.header import find
+from pario.checkpoint.merge import merge as merge_files
 from pario.errors import ParioError
 from pario.move import merge
 from pario.move.archive.subdirs import distribute
@@ -47,7 +48,7 @@ def merge_checkpoint(source, target):
             writer.save(1, {"x": block(np.arange(4.0), (8,), (4 * ranks.rank,))})
 
     threads.run(2, save)
-    return lambda: examine.merge(OneRank(), lambda: find(source)[0], target / "one.h5", threads=1)
+    return lambda: merge_files(OneRank(), lambda: find(source)[0], target / "one.h5", threads=1)
 
 
 def copy_to_stage(source, target):

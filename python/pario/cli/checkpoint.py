@@ -401,7 +401,7 @@ def _merge(arguments: argparse.Namespace) -> int:
     """Merges a checkpoint; only the first rank prints."""
     import os
 
-    from pario.checkpoint.examine import merge
+    from pario.checkpoint.merge import merge
     from pario.cli.ranks import ranks_here, show_together
 
     with ranks_here(os.environ, "checkpoint merge") as ranks:
