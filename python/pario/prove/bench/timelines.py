@@ -87,10 +87,8 @@ def _find_ends(job: Job, lanes: NDArray[Any], begin: float, end: float) -> NDArr
 
 
 def _calls(job: Job, name: str) -> NDArray[Any]:
-    names = np.array(job.function_names or [""])
-    return np.asarray(
-        (job.events["layer"] == _COMMUNICATION) & (names[job.events["function"]] == name)
-    )
+    is_called = job.select_functions(lambda function: function == name)[job.events["function"]]
+    return np.asarray((job.events["layer"] == _COMMUNICATION) & is_called)
 
 
 def _panel(

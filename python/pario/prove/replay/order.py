@@ -27,9 +27,7 @@ def find_barriers(
     first and the last are relevant: the computation between them does not affect I/O.
     """
     events = job.events
-    blocking = np.array(
-        [bool(_COLLECTIVES.fullmatch(name)) for name in job.function_names] or [False]
-    )
+    blocking = job.select_functions(_COLLECTIVES.fullmatch)
     chosen = (
         (events["layer"] == _COMMUNICATION)
         & ((events["flags"] & (_COLLECTIVE | _FAILED)) == _COLLECTIVE)

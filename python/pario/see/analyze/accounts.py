@@ -31,11 +31,7 @@ _POSIX, _STDIO = LAYERS.index("posix"), LAYERS.index("stdio")
 
 def find_callers(job: Job, function: str) -> Mask:
     """Return, per row of ``Job.processes``, True if the process called a function."""
-    found = np.zeros(len(job.processes), bool)
-    names = np.array([name == function for name in job.function_names] or [False])
-    if len(job.functions):
-        found[job.functions["process"][names[job.functions["name"]]]] = True
-    return found
+    return _Tables(job).of_functions("calls", (function,)) > 0
 
 
 @dataclass(frozen=True)
@@ -158,8 +154,7 @@ class _Tables:
     def of_functions(self, column: str, names: tuple[str, ...]) -> Floats:
         """Return sums over the rows of some functions."""
         functions = self.job.functions
-        known = np.array([name in names for name in self.job.function_names] or [False])
-        rows = functions[known[functions["name"]]] if len(functions) else functions
+        rows = functions[self.job.select_functions(names.__contains__)[functions["name"]]]
         return sums(rows["process"], rows[column], self._count)
 
     def bytes_of_calls(self, name: str) -> Floats:

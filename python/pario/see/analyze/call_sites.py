@@ -98,8 +98,7 @@ class CallSites:
         """Return the places in processes that call functions, most seconds first."""
         if not len(self._sites):
             return Places()
-        wanted = set(names)
-        chosen = np.array([name in wanted for name in self._facts.job.function_names], bool)
+        chosen = self._facts.job.select_functions(set(names).__contains__)
         own = np.isin(self._sites["process"], np.array(list(processes), np.int64))
         return self._places(np.asarray(chosen[self._sites["name"]] & own))
 

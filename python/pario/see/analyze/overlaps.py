@@ -209,7 +209,7 @@ def _write_steps(facts: Facts, writes: _Writes, own: Ints) -> Iterator[_Timed]:
 def _ordering_rows(facts: Facts, first: float, last: float) -> Ints:
     """Return the events that may order writes between two moments."""
     events = facts.job.events
-    locks = np.array([name in _LOCKS for name in facts.job.function_names] or [False])
+    locks = facts.job.select_functions(_LOCKS.__contains__)
     mask = (events["layer"] == COMMUNICATION) | (events["flags"] & COLLECTIVE > 0)
     mask &= ~of_library(events["layer"])  # it meets in the calls that it makes
     mask |= locks[events["function"]] & (events["flags"] & IN_MPI_IO == 0)

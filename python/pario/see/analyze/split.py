@@ -162,7 +162,7 @@ class Times:
     @cached_property
     def _are_barriers(self) -> Mask:
         """True for functions that are barriers, which move no bytes: all their time is waiting."""
-        return np.array([name.startswith(BARRIER) for name in self.job.function_names] or [False])
+        return self.job.select_functions(lambda name: name.startswith(BARRIER))
 
     def between(self, lane: Ints, start: Floats, end: Floats) -> LaneTimes:
         """Return I/O, waiting and communication in intervals of lanes, from events."""

@@ -8,6 +8,7 @@ arrays; seconds are float64 relative to ``Job.start``; missing knowledge is *abs
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -454,3 +455,8 @@ class Job:
     def path(self, file: int) -> str:
         """Return the path of a row of ``files``."""
         return self.paths[int(self.files["path"][file])]
+
+    def select_functions(self, matches: Callable[[str], object]) -> NDArray[np.bool_]:
+        """Return the mask of the ``function_names`` that ``matches`` accepts, for columns of
+        functions and events; not empty even if there are no names."""
+        return np.array([bool(matches(name)) for name in self.function_names] or [False])

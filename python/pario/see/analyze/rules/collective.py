@@ -90,13 +90,10 @@ def independent_function(facts: Facts, rows: Ints, writing: bool) -> str:
     """Return the name of the independent MPI-IO function that the processes of the rows call most,
     as it stands in the source; a general name if the log has none."""
     word = "write" if writing else "read"
-    names = [
-        bool(re.fullmatch(rf"MPI_File_i?{word}(_at|_shared)?", name))
-        for name in facts.job.function_names
-    ]
+    called = facts.job.select_functions(re.compile(rf"MPI_File_i?{word}(_at|_shared)?").fullmatch)
     functions = facts.job.functions
     own = np.isin(functions["process"], facts.records["process"][rows])
-    own &= np.array(names or [False])[functions["name"]] if len(functions) else False
+    own &= called[functions["name"]]
     if not own.any():
         return f"independent MPI-IO {word}"
     most = np.bincount(functions["name"][own], functions["calls"][own])

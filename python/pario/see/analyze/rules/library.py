@@ -335,9 +335,8 @@ def _tiny(subject: Scene, writing: bool, collective: bool) -> Candidate:
 
 
 def _shared_pointers(facts: Facts) -> Iterator[Candidate]:
-    table, names = facts.job.functions, facts.job.function_names
-    used = np.array([_SHARED.fullmatch(name) is not None for name in names] or [False])
-    own = table[used[table["name"]]] if len(table) else table
+    used = facts.job.select_functions(_SHARED.fullmatch)
+    own = facts.job.functions[used[facts.job.functions["name"]]]
     calls = sums(own["process"], own["calls"], len(facts.job.processes))
     moved = sums(own["process"], own["bytes"], len(facts.job.processes))
     tiny = (calls >= MANY_CALLS) & (moved < SMALL_CALL * calls)
