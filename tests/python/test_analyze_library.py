@@ -72,6 +72,41 @@ def test_independent_pieces_are_joined_across_ranks_or_within_one(
     assert ("Collect the values of a rank" in finding.fixes[1].text) == bool(in_a_row)
 
 
+@pytest.mark.parametrize(
+    ("calls", "effect"),
+    [("write", "the ranks of a node share one set of buffers"), ("read", "the next small pieces")],
+)
+def test_the_setting_for_tiny_collective_calls_fits_their_direction(
+    calls: str, effect: str
+) -> None:
+    made = job(2)
+    moved = {"write": "bytes_written", "read": "bytes_read"}[calls]
+    counts = {f"{calls}s": 2000, f"collective_{calls}s": 2000, moved: 2000 * KIB}
+    add_record(made, range(2), "/scratch/m", "mpiio", **counts, **{f"{calls}_time": 20.0})
+    assert effect in find(made, "tiny-collective-calls").fixes[0].text
+
+
+@pytest.mark.parametrize("direct", [0, 100_000])
+def test_small_direct_writes_are_not_told_to_use_a_buffer(direct: int) -> None:
+    made = job(1)
+    counts = {"writes": 100_000, "bytes_written": 100_000 * 4 * KIB, "direct_calls": direct}
+    add_record(made, 0, "/scratch/f", opens=1, write_time=20.0, **counts)
+    finding = find(made, "small-writes")
+    assert bool(finding.settings) != bool(direct)
+    assert ("without O_DIRECT" in finding.fixes[-1].text) == bool(direct)
+
+
+def test_files_that_cost_a_sync_each_are_told_to_synchronise_once() -> None:
+    made = job(1)
+    for number in range(300):
+        counts = {"opens": 1, "syncs": 1, "writes": 1, "bytes_written": 2000, "end_written": 2000}
+        times = {"open_time": 0.01, "sync_time": 0.05, "write_time": 1e-4}
+        add_record(made, 0, f"/scratch/q/{number}", **counts, **times)
+    finding = find(made, "many-small-files")
+    assert finding.cause == "fsync of each file takes 0.05 s of the 0.06 s per file."
+    assert finding.fixes[0].text.startswith("Synchronise once, after the last file")
+
+
 def write_steps(made: Job, files: int, each: float) -> None:
     for number in range(files):
         opened = {"opens": 1, "collective_opens": 1, "open_time": each, "end_written": 80_000}

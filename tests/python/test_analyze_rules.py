@@ -74,7 +74,7 @@ SETTINGS = {
     "amplification": ["run.mpiio", "mpiio.romio_ds_write"],
     "tiny-collective-buffer": ["run.mpiio", "mpiio.romio_ds_write"],
     "shared-file-pointer": ["run.mpiio", "mpiio.romio_ds_write"],
-    "tiny-collective-calls": ["run.mpiio", "mpiio.romio_ds_write", "mpiio.pario_write_behind"],
+    "tiny-collective-calls": ["run.mpiio", "mpiio.romio_ds_write"],
     "tiny-independent-calls": ["run.mpiio", "mpiio.romio_ds_write", "mpiio.pario_write_behind"],
     "backward-reads": ["streams.whole"],
     "small-writes": ["streams.size", "streams.count"],

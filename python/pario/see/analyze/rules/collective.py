@@ -189,6 +189,7 @@ def _independent(
                 f"{wording.count(count)} {word}s{made},"
                 f" {wording.seconds(sum_seconds(facts, rows, kind))}{facts.over_all}",
                 pieces=count,
+                **{f"{word}s": calls},
             ),
         ),
         fixes=(
@@ -456,7 +457,7 @@ MISSING = Rule(
     control="One collective call per step through a view.",
     find=_missing_collectives,
     by_calls=True,
-    repairs=(repairs.MPIIO_WRITE_BEHIND,),
+    repairs=repairs.SMALL_INDEPENDENT,
 )
 EXCHANGE = Rule(
     name="collective-exchange",

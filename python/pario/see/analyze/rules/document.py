@@ -145,10 +145,14 @@ def _repair(repair: Repair) -> str:
     )
     layers = " or ".join(LAYER_NAMES[name] for name in repair.layer.split())
     writers = {0: "no process writes the file", 1: "one process writes the file"}
+    needs = f"the files are {repair.needs.replace('_', ' ')}" if repair.needs else ""
+    if repair.needs in ("reads", "writes"):
+        layers = f"{repair.needs} of {layers}"
+        needs = ""
     conditions = [
         f"calls are {layers}" if layers else "",
         writers.get(repair.writers, ""),
-        f"the files are {repair.needs.replace('_', ' ')}" if repair.needs else "",
+        needs,
         "the files have no buffers of pario yet" if repair.buffers else "",
     ]
     condition = " and ".join(filter(None, conditions))

@@ -293,7 +293,7 @@ def _tiny_calls(collective: bool) -> Rule:
         control="The same bytes in a few calls.",
         find=find,
         by_calls=True,
-        repairs=(repairs.MPIIO_WRITE_BEHIND,),
+        repairs=repairs.SMALL_COLLECTIVE if collective else repairs.SMALL_INDEPENDENT,
     )
 
 
@@ -321,6 +321,7 @@ def _tiny(subject: Scene, writing: bool, collective: bool) -> Candidate:
                 f" {wording.seconds(took)}{facts.over_all}",
                 calls=calls,
                 bytes=float(moved),
+                **{f"{word}s": calls},
             ),
         ),
         fixes=(

@@ -7,7 +7,7 @@ the holes between them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pario.see.analyze.model import Evidence, FileSetting, Fix
@@ -72,6 +72,14 @@ MPIIO_WRITE_BEHIND = Repair(
     " holes",
     "mpiio",
 )
+MPIIO_READ_AHEAD = Repair(
+    _OWN_MPIIO,
+    "pario's MPI-IO reads the next small pieces of all ranks of a node ahead",
+    "mpiio",
+    needs="reads",
+)
+SMALL_INDEPENDENT = (replace(MPIIO_WRITE_BEHIND, needs="writes"), MPIIO_READ_AHEAD)
+SMALL_COLLECTIVE = (replace(OWN_MPIIO, needs="writes"), MPIIO_READ_AHEAD)
 STRIPES = Repair(
     (
         ("striping", "striping_factor", "{stripes:.0f}"),

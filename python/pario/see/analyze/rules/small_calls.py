@@ -176,6 +176,7 @@ def _candidate(subject: Scene, writing: bool, layer: str, work: Sequence[Claim] 
     size, took = moved / max(count, 1), sum_seconds(facts, rows, kind)
     seen = facts.reference.rate(writing)[1][subject.files[0]]
     rate = facts.reference.rate(writing)[0][subject.files[0]]
+    direct = facts.column("direct_calls")[rows].sum() > 0.5 * count
     source = (
         "best rate of large calls in this job" if seen else "default for this kind of file system"
     )
@@ -188,6 +189,7 @@ def _candidate(subject: Scene, writing: bool, layer: str, work: Sequence[Claim] 
             f"Each call costs {wording.seconds(took / max(count, 1))}, regardless of its bytes;"
             f" the {wording.size(moved)} need only"
             f" {wording.plural(max(round(moved / 1e6), 1), 'call')} of 1 MB."
+            + (" With O_DIRECT each call waits for the device." if direct else "")
         ),
         confidence="high" if seen else "medium",
         evidence=(
@@ -199,8 +201,8 @@ def _candidate(subject: Scene, writing: bool, layer: str, work: Sequence[Claim] 
                 seconds=took,
             ),
         ),
-        fixes=(*_fixes_of_sqlite(subject, writing), *_fixes(writing, bool(layer))),
-        why_not=databases.WHY_NOT if databases.is_of_sqlite(subject) else "",
+        fixes=(*_fixes_of_sqlite(subject, writing), *_fixes(writing, bool(layer), direct)),
+        why_not=_why_not(subject, direct),
         claims=[
             Claim(rows, kind, _avoidable(facts, rows, writing)),
             *work,
@@ -217,6 +219,12 @@ def _candidate(subject: Scene, writing: bool, layer: str, work: Sequence[Claim] 
     )
 
 
+def _why_not(subject: Scene, direct: bool) -> str:
+    if databases.is_of_sqlite(subject):
+        return databases.WHY_NOT
+    return "the program asks for calls without buffers by O_DIRECT" if direct else ""
+
+
 def _fixes_of_sqlite(subject: Scene, writing: bool) -> tuple[Fix, ...]:
     text = (
         "many statements in one transaction (BEGIN ... COMMIT): each transaction writes whole pages"
@@ -228,8 +236,16 @@ def _fixes_of_sqlite(subject: Scene, writing: bool) -> tuple[Fix, ...]:
     return databases.fixes_of_sqlite(subject, text)
 
 
-def _fixes(writing: bool, stdio: bool) -> tuple[Fix, ...]:
+def _fixes(writing: bool, stdio: bool, direct: bool) -> tuple[Fix, ...]:
     verb, call = ("fwrite", "write") if writing else ("fread", "read")
+    if direct:
+        return (
+            code(
+                f"Use buffers of 1 MiB or more and one {call} for each, several of them at a time"
+                " (io_uring, threads); or open without O_DIRECT, so that the kernel collects the"
+                " bytes."
+            ),
+        )
     if stdio:
         return (
             code(
@@ -238,11 +254,12 @@ def _fixes(writing: bool, stdio: bool) -> tuple[Fix, ...]:
             ),
         )
     python = "open(..., buffering=1 << 20)" + (" and no flush per line" if writing else "")
+    cpp = " C++: '\\n' instead of std::endl." if writing else ""
     fortran = f"{'write' if writing else 'read'} whole arrays"
     return (
         code(
             f"Collect the values in a buffer of 1 MiB or more and call {call} once per buffer, or"
-            f" use stdio ({verb}) with setvbuf. Python: {python}. Fortran: {fortran}."
+            f" use stdio ({verb}) with setvbuf.{cpp} Python: {python}. Fortran: {fortran}."
         ),
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from pario import filesystems, wording
 from pario.see.analyze.arrays import Floats, Ints, Mask, counts, sums, unique_pairs
-from pario.see.analyze.cells import META, READ, WRITE
+from pario.see.analyze.cells import KINDS, META, READ, WRITE
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim, claim_all
@@ -30,6 +30,7 @@ from pario.see.analyze.rules.calling import claim_work
 from pario.see.analyze.rules.metadata import MANY_OPENS, OPEN_WORK
 from pario.see.analyze.rules.sharing import find_common_reads
 
+SYNC = KINDS.index("sync")
 MANY_FILES = 200
 SEVERAL_FILES, COSTLY = 50, 0.1  # files of a directory, and a part of the run that opens them
 SMALL_FILE = 1 << 20
@@ -37,6 +38,12 @@ SLOW_FILE = 0.2e-3  # seconds, for opening, reading and closing
 #: Files of installed programs and libraries, whose number the user does not choose.
 _INSTALLED = re.compile(
     r"^/(usr|lib|lib32|lib64|etc|opt|bin|sbin)/|/site-packages/|\.(py|pyc|pth|so[.\d]*)$"
+)
+
+
+_SYNC_ONCE = code(
+    "Synchronise once, after the last file (syncfs on their directory), and not each file; many"
+    " records in one file need a single fsync."
 )
 
 
@@ -121,14 +128,18 @@ def _small_files(facts: Facts, mask: Mask, directory: Ints) -> Candidate:
     claims += claim_work(facts, rows, OPEN_WORK, 1.0)
     took = float(facts.cells[rows].sum())
     first = "Creating" if subject.total("writes") else "Finding"
+    synced = sum_seconds(facts, rows, SYNC)
     return subject.candidate(
         title=(
             f"{wording.count(count)} small files in {where}, {wording.size(moved / max(count, 1))}"
             " each"
         ),
         cause=(
-            f"{first}, opening and closing cost {wording.seconds(took / max(count, 1))} per file,"
-            " far more than its bytes."
+            f"fsync of each file takes {wording.seconds(synced / max(count, 1))} of the"
+            f" {wording.seconds(took / max(count, 1))} per file."
+            if synced > 0.5 * took
+            else f"{first}, opening and closing cost {wording.seconds(took / max(count, 1))} per"
+            " file, far more than its bytes."
         ),
         confidence="medium",
         evidence=(
@@ -142,7 +153,7 @@ def _small_files(facts: Facts, mask: Mask, directory: Ints) -> Candidate:
                 slow_to_open=float(_may_read_ahead(facts, took / max(count, 1))),
             ),
         ),
-        fixes=tuple(_fixes(facts, subject, packed)),
+        fixes=(*((_SYNC_ONCE,) if synced > 0.5 * took else ()), *_fixes(facts, subject, packed)),
         claims=claims,
         method=(
             f"all time on these files minus {wording.size(moved)} at the rate of large calls, and"
