@@ -302,8 +302,9 @@ def write_steps(made: Job, steps: int) -> None:
                write_time=2 * each)  # fmt: skip
 
 
-def end_definitions(made: Job, needless: int, read: int) -> None:
-    """Definitions of a netCDF file with 10 s and `needless` bytes, beside 128 MiB of a variable."""
+def end_definitions(made: Job, needless: int, read: int, back: int = 0) -> None:
+    """Definitions of a netCDF file with 10 s and `needless` bytes, beside 128 MiB of a variable.
+    Of its writes netCDF reads `back` bytes of the file first, in 2 s."""
     asked = 128 * MIB
     times = {"other_time": 10.0, "inner_other_time": 8.0}
     inner = {"inner_bytes_written": needless, "inner_bytes_read": read}
@@ -311,8 +312,15 @@ def end_definitions(made: Job, needless: int, read: int) -> None:
     own = {"writes": 4, "bytes_written": asked, "write_time": 1.0}
     below = {"inner_writes": 4, "inner_bytes_written": asked, "inner_write_time": 0.9}
     add_record(made, 0, "/scratch/c.nc:/v", "netcdf", **own, **below)
-    moved = {"writes": 40, "bytes_written": needless + asked, "reads": 40, "bytes_read": read}
+    moved = {
+        "writes": 40,
+        "bytes_written": needless + asked,
+        "reads": 40,
+        "bytes_read": read + back,
+    }
     times = {"write_time": 6.0, "read_time": 2.9} if read else {"write_time": 8.9}
+    if back:
+        times["read_time"] = 2.0
     add_record(made, 0, "/scratch/c.nc", opens=1, **moved, **times)
 
 

@@ -580,6 +580,11 @@ VARIANTS = {
         lambda j: layers.copy_blocks(j, 100),
         (2.9, 3),
     ),
+    "fill-values (read back)": Case(
+        lambda j: layers.end_definitions(j, 128 * MIB, 0, back=128 * MIB),
+        lambda j: layers.end_definitions(j, 1000, 0, back=1000),
+        (11.9, 12.1),
+    ),
     "open-close-loop (shell)": Case(
         lambda j: layers.redirect_lines(j, 100_000),
         lambda j: layers.redirect_lines(j, 5),

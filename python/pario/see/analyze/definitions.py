@@ -26,6 +26,7 @@ class DefinedFile:
     needless: float
     asked: float  # bytes that the same process has written to the variables
     share: float  # of all bytes that these calls have written
+    read_back: float  # part of the bytes read that the program did not ask for
     is_moved: bool
 
 
@@ -39,16 +40,26 @@ def find_defined_files(facts: RowFacts) -> Iterator[DefinedFile]:
         below = int(find_rows(records, records["process"][row], records["file"][row], POSIX)[()])
         if below < 0:
             continue
-        asked = _bytes_of_variables(facts, int(row))
+        asked = _bytes_of_variables(facts, int(row), "bytes_written")
         needless = min(float(written[row]), float(facts.column("bytes_written")[below]) - asked)
         if needless >= max(LEAST, SHARE * asked):
             read = float(facts.column("inner_bytes_read")[row])
             share = needless / float(written[row])
-            yield DefinedFile(int(row), below, needless, asked, share, read >= MOVED * needless)
+            moved = read >= MOVED * needless
+            back = _share_read_back(facts, int(row), below, needless)
+            yield DefinedFile(int(row), below, needless, asked, share, back, moved)
 
 
-def _bytes_of_variables(facts: RowFacts, row: int) -> float:
+def _share_read_back(facts: RowFacts, row: int, below: int, needless: float) -> float:
+    """Return the part of the file's bytes read that are fill values: netCDF's buffer reads them
+    before the program's values replace them."""
+    read = float(facts.column("bytes_read")[below])
+    back = read - _bytes_of_variables(facts, row, "bytes_read")
+    return min(max(back, 0.0), needless) / max(read, 1.0)
+
+
+def _bytes_of_variables(facts: RowFacts, row: int, column: str) -> float:
     prefix = f"{facts.job.path(int(facts.file[row]))}:"
     files = [facts.job.path(file).startswith(prefix) for file in range(len(facts.job.files))]
     own = facts.records["process"] == facts.records["process"][row]
-    return float(facts.column("bytes_written")[np.array(files)[facts.file] & own].sum())
+    return float(facts.column(column)[np.array(files)[facts.file] & own].sum())

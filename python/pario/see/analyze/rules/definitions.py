@@ -31,6 +31,9 @@ def _claims(facts: Facts, file: DefinedFile, kinds: tuple[int, ...]) -> list[Cla
     for kind in kinds:
         part = seconds * float(facts.cells[file.below, kind]) / max(whole, 1e-12)
         claims.append(Claim(np.array([file.below]), kind, np.array([part])))
+    if READ not in kinds:
+        rows = np.array([file.below])
+        claims.append(Claim(rows, READ, facts.cells[rows, READ] * file.read_back))
     return claims
 
 
@@ -52,7 +55,10 @@ def _candidate(
         evidence=(_evidence(subject.facts, file, bytes_are),),
         fixes=(code(remedy),),
         claims=_claims(subject.facts, file, kinds),
-        method="time of the definitions, by their share of bytes that are no variable's",
+        method=(
+            "time of the definitions, by their share of bytes that are no variable's, and of the"
+            " reads of these bytes"
+        ),
     )
 
 
@@ -128,7 +134,10 @@ FILLS = Rule(
     remedy="switching netCDF's fill values off",
     sees="Variables of netCDF that are filled before the program writes them.",
     threshold=_threshold("written"),
-    estimate="Time of these calls, by their share of bytes that are no variable's.",
+    estimate=(
+        "Time of these calls, by their share of bytes that are no variable's, and of the reads of"
+        " these bytes."
+    ),
     advice="nc_set_fill with NC_NOFILL.",
     control="The same file without filling.",
     find=_fills,
