@@ -222,6 +222,26 @@ def test_page_faults_cost_at_most_the_time_outside_of_user_code(cpu: float, gain
 
 
 @pytest.mark.parametrize(
+    ("system", "faults", "gain"),
+    [
+        (0.4, 100_000, 0.2 + 0.4),
+        (0.8, 100_000, 0.2 + 0.5),  # at most 5 us per fault
+        (0.8, 10_000, 0.2 + 0.05),  # most mappings have none
+        (0.0, 100_000, 0.2),
+    ],
+)
+def test_faults_of_new_mappings_are_time_of_the_kernel(
+    system: float, faults: int, gain: float
+) -> None:
+    made = make_run(COMPILED)
+    made.processes["cpu_user"], made.processes["cpu_system"] = 0.5, system
+    made.processes["minor_faults"] = faults
+    mapped = {"bytes_mapped": 400e6, "maps": 100_000, "map_time": 0.2}
+    add_record(made, 0, "/scratch/table", opens=1, **mapped)
+    assert finding(made, "mapping-storm").seconds == pytest.approx(gain, rel=0.02)
+
+
+@pytest.mark.parametrize(
     ("wall", "seconds", "found"),
     [(0.5, 0.03, True), (0.5, 0.015, False), (3.0, 0.04, False), (3.0, 0.06, True)],
 )

@@ -33,6 +33,7 @@ NETWORK_FAULT_SECONDS = 0.5e-3
 FEW_REQUESTS, REQUEST = 64, 128 << 10  # of a process; touched bytes of each
 MOST_SECONDS = 20e-3  # of a request: a process that took longer waited for something else
 MANY_MAPS = 1000
+FIRST_ACCESS_SECONDS = 5e-6  # the most for the fault of a new mapping whose page is in memory
 _OUTSIDE = " outside of its own code, traced calls and processor queues"
 
 
@@ -139,9 +140,33 @@ def _mapping_storms(facts: Facts) -> Iterator[Candidate]:
             code("Map the whole file once and use offsets into it; unmap it at the end."),
             code("Or use pread and pwrite for single records: no page table changes."),
         ),
-        claims=claim_all(facts, rows, (MAP,), all_but_one(maps[rows])),
-        method="time in mmap and munmap, of all but one mapping per process and file",
+        claims=[
+            *claim_all(facts, rows, (MAP,), all_but_one(maps[rows])),
+            _first_accesses(facts, rows),
+        ],
+        method=(
+            "time in mmap and munmap, of all but one mapping per process and file, and the kernel's"
+            f" time outside of traced calls, {wording.seconds(FIRST_ACCESS_SECONDS)} per page fault"
+            " at most"
+        ),
     )
+
+
+def _first_accesses(facts: Facts, rows: Ints) -> Claim:
+    """Return a claim of the page faults of new mappings: time of the kernel that no call explains,
+    at most one fault per mapping."""
+    job, lanes = facts.job, facts.lanes
+    own = lanes.of_process >= 0
+    of_process = lanes.of_process[own]
+    faults = sums(of_process, job.processes["minor_faults"][own].astype(float), facts.ranks)
+    system = sums(of_process, np.nan_to_num(job.processes["cpu_system"][own]), facts.ranks)
+    lane = facts.lane[rows]
+    mapped = facts.column("maps")[rows] - 1
+    maps = sums(np.maximum(lane, 0), np.where(lane >= 0, mapped, 0.0), facts.ranks)
+    rest = np.minimum(np.nan_to_num(unexplained_seconds(facts)), system)
+    seconds = np.minimum(rest, FIRST_ACCESS_SECONDS * np.minimum(maps, faults))
+    found = np.flatnonzero(seconds > 0)
+    return Claim(found, COMPUTE, seconds[found])
 
 
 FAULTS = Rule(
@@ -174,7 +199,11 @@ STORM = Rule(
     remedy="mapping a file once",
     sees="The same file mapped and unmapped again and again by the same process.",
     threshold=f"At least {MANY_MAPS:,} mmap calls per process and file.",
-    estimate="Time in mmap and munmap, except for one mapping per process and file.",
+    estimate=(
+        "Time in mmap and munmap, except for one mapping per process and file; and the time of the"
+        " kernel that no traced call explains, at most"
+        f" {wording.seconds(FIRST_ACCESS_SECONDS)} per mapping that has a page fault."
+    ),
     advice="One mapping of the whole file, or pread and pwrite.",
     control="One mapping before the loop.",
     find=_mapping_storms,
