@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +41,18 @@ def add_logs(
     parser.add_argument("logs", nargs=nargs, type=path, metavar="LOG", help=meaning)
 
 
-def add_output(parser: argparse.ArgumentParser, metavar: str, meaning: str) -> None:
+def add_output(
+    parser: argparse.ArgumentParser,
+    metavar: str,
+    meaning: str,
+    kind: Callable[[str], Path | str] = path,
+    *,
+    required: bool = False,
+) -> None:
     """-o, a path to write."""
-    parser.add_argument("-o", "--output", type=path, metavar=metavar, help=meaning)
+    parser.add_argument(
+        "-o", "--output", required=required, type=kind, metavar=metavar, help=meaning
+    )
 
 
 def add_page(

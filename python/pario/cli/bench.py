@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from pario.cli import bench_api, bench_patterns, bench_s3d
+from pario.cli.arguments import add_output
 from pario.cli.paths import path
 from pario.errors import ParioError
 
@@ -25,13 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             " pario whatif --machine this"
         ),
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=path,
-        metavar="FILE.toml",
-        help="with --calibrate: where to write the description, too",
-    )
+    add_output(parser, "FILE.toml", "with --calibrate: where to write the description, too")
     actions = parser.add_subparsers(dest="action", metavar="WHAT")
     for name, module in _ACTIONS.items():
         module.add_arguments(

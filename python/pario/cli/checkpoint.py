@@ -7,7 +7,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from pario.cli.arguments import add_action, add_count, add_flag
+from pario import wording
+from pario.cli.arguments import add_action, add_count, add_flag, add_output
 from pario.cli.paths import path_text
 from pario.messages import print_json, print_line, print_note
 
@@ -37,13 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "make one file, of the newest format; by several ranks: mpiexec -n N pario ...",
         "path",
     )
-    merge.add_argument(
-        "-o",
-        "--output",
-        type=path_text,
-        metavar="FILE",
-        help="(default: the file replaces the parts)",
-    )
+    add_output(merge, "FILE", "(default: the file replaces the parts)", path_text)
     add_count(
         merge,
         "--threads",
@@ -86,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "path",
         "array",
     )
-    plot.add_argument("-o", "--output", type=path_text, metavar="FILE", help="(default: ARRAY.png)")
+    add_output(plot, "FILE", "(default: ARRAY.png)", path_text)
     plot.add_argument(
         "--axis",
         type=int,
@@ -168,7 +163,6 @@ def _found(path: str, step: int | None = None) -> Any:
 
 
 def _ls(arguments: argparse.Namespace) -> int:
-    from pario import wording
     from pario.checkpoint.store import Store
 
     store = Store(arguments.path)
@@ -235,7 +229,6 @@ def _state(path: Any) -> str:
 def _show(arguments: argparse.Namespace) -> int:
     from dataclasses import asdict
 
-    from pario import wording
     from pario.checkpoint.examine import figures
 
     header = _found(arguments.path, arguments.step)
@@ -283,7 +276,6 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _print_arrays(rows: list[dict[str, Any]]) -> None:
-    from pario import wording
 
     width = max((len(wording.printable(row["name"])) for row in rows), default=0)
     for row in rows:
@@ -313,7 +305,6 @@ def _print_arrays(rows: list[dict[str, Any]]) -> None:
 
 def _compression(size: int, stored: int) -> str:
     """The size of compressed elements in the file, and their ratio."""
-    from pario import wording
 
     return f"{wording.size(stored)} compressed, ratio {size / stored:.3g}"
 
@@ -337,7 +328,6 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _verify_one(header: Any) -> int:
-    from pario import wording
     from pario.checkpoint.examine import damages
     from pario.progress import RateLine
 
@@ -419,7 +409,6 @@ def _merge(arguments: argparse.Namespace) -> int:
 
 
 def _convert(arguments: argparse.Namespace) -> int:
-    from pario import wording
     from pario.checkpoint.convert import convert
 
     path, others = convert(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
-from pario.cli.arguments import add_count, add_flag
+from pario.cli.arguments import add_count, add_flag, add_output
 from pario.cli.paths import path_text
 from pario.errors import ParioError
 from pario.messages import print_note
@@ -30,14 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PART",
         help="files in order, or one name with {rank} for the number of the process",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        type=path_text,
-        metavar="OUT",
-        help="a new file",
-    )
+    add_output(parser, "OUT", "a new file", path_text, required=True)
     parser.add_argument(
         "--grid",
         type=_shape,

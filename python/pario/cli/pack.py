@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
-from pario.cli.arguments import add_archive_work, add_count
+from pario.cli.arguments import add_archive_work, add_count, add_output
 from pario.cli.numbers import between, positive_size
 from pario.cli.paths import path_or_host_text, path_text, require_directory
 from pario.errors import ParioError
@@ -28,14 +28,8 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario pack``."""
     parser.add_argument("directory", type=path_text, metavar="DIR", help="the directory to pack")
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=path_or_host_text,
-        metavar="OUT",
-        help="new directory for shards and index, here or on another host, HOST:PATH"
-        " (default: DIR.pack)",
-    )
+    text = "new directory for shards and index, here or on another host, HOST:PATH"
+    add_output(parser, "OUT", f"{text} (default: DIR.pack)", path_or_host_text)
     parser.add_argument(
         "--shard-size",
         type=positive_size,

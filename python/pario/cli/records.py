@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Any
 
-from pario.cli.arguments import add_action, add_count, add_flag
+from pario.cli.arguments import add_action, add_count, add_flag, add_output
 from pario.cli.numbers import positive, positive_size, size
 from pario.cli.one_process import RECORDS
 from pario.cli.paths import path_or_url_text, path_text, require_path
@@ -132,14 +132,8 @@ def _add_verification(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        type=path_or_url_text,
-        metavar="FILE",
-        help="a file or URL, which has its name when it is whole",
-    )
+    text = "a file or URL, which has its name when it is whole"
+    add_output(parser, "FILE", text, path_or_url_text, required=True)
 
 
 def _add_index(actions: Any) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
-from pario.cli.arguments import add_archive_work, add_flag, add_pack
+from pario.cli.arguments import add_archive_work, add_flag, add_output, add_pack
 from pario.cli.numbers import size
 from pario.cli.paths import path_text, require_archive, require_directory
 from pario.errors import ParioError
@@ -30,13 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MEMBER",
         help="names as in pario ls; a directory stands for all members below it",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=path_text,
-        metavar="DIR",
-        help="new directory for the members (default: the name of the pack without .pack)",
-    )
+    text = "new directory for the members (default: the name of the pack without .pack)"
+    add_output(parser, "DIR", text, path_text)
     add_flag(
         parser, "--stdout", "write the bytes of the members, regular files, to standard output"
     )
