@@ -55,6 +55,20 @@ def add_output(
     )
 
 
+def add_plot(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """--plot, a picture to write (:func:`check_plot`)."""
+    text = f"{meaning}; the suffix is .svg, .html or .png"
+    parser.add_argument("--plot", type=path, metavar="FILE", help=text)
+
+
+def check_plot(arguments: argparse.Namespace) -> None:
+    """Raises ParioError, before the measurement, if the picture of --plot cannot be written."""
+    if arguments.plot:
+        from pario.see.report.picture import check
+
+        check(arguments.plot)
+
+
 def add_page(
     parser: argparse.ArgumentParser,
     name: str,

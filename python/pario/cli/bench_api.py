@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
+from pario.cli.arguments import add_plot, check_plot
 from pario.cli.bench_common import add_keeping, add_place, earlier, keep, place_below
 from pario.cli.numbers import positive_size, seconds, size
-from pario.cli.paths import path
 from pario.errors import ParioError
 from pario.progress import Line
 
@@ -49,12 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="that a single measurement lasts at most (default 0.05)",
     )
-    add(
-        "--plot",
-        type=path,
-        metavar="FILE",
-        help="a picture of the rates, by its name .svg, .html or .png",
-    )
+    add_plot(parser, "draw the rates")
     add_keeping(parser)
 
 
@@ -69,7 +64,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Measures, and prints tables and sentences."""
     from pario.prove.bench.verdicts import result_of
     from pario.prove.bench.ways import LEAST_PIECES, PIECES, Request, measure
-    from pario.see.report.picture import check
 
     pieces = arguments.pieces or PIECES
     if arguments.size < LEAST_PIECES * pieces[-1]:
@@ -77,8 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"--size {arguments.size}: expected at least {LEAST_PIECES} of the largest pieces,"
             f" {LEAST_PIECES * pieces[-1]} bytes"
         )
-    if arguments.plot:
-        check(arguments.plot)
+    check_plot(arguments)
     before = earlier(arguments)
     line = Line("pario bench api")
     with place_below(arguments.directory) as place:

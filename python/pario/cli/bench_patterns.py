@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
+from pario.cli.arguments import add_plot, check_plot
 from pario.cli.bench_common import add_keeping, add_place, add_ranks, earlier, keep, place_below
 from pario.cli.numbers import positive, positive_size
 from pario.cli.paths import path
@@ -70,15 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="run each pattern once more under pario run: a log with timeline and report for each",
     )
-    add(
-        "--plot",
-        type=path,
-        metavar="FILE",
-        help=(
-            "run each once more under pario run, and draw the calls of its ranks, by the name .svg,"
-            " .html or .png"
-        ),
-    )
+    add_plot(parser, "run each once more under pario run, and draw the calls of its ranks")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -86,11 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.list:
         return _list()
     from pario.prove.bench.launch import launcher, measure
-    from pario.see.report.picture import check
 
     names = _names(arguments)
-    if arguments.plot:
-        check(arguments.plot)
+    check_plot(arguments)
     before = earlier(arguments)
     mpiexec = launcher(arguments.mpiexec)
     with place_below(arguments.directory) as place:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
-from pario.cli.arguments import add_action
+from pario.cli.arguments import add_action, add_flag, add_plot, check_plot
 from pario.cli.numbers import between, positive, positive_size, seconds
 from pario.cli.paths import path, require_directory
 from pario.errors import ParioError
@@ -29,7 +29,8 @@ RANKS, SIZE, UNITS = 4, 64 << 20, (1 << 20, 4 << 20, 16 << 20)
 
 def add_arguments(actions: Any) -> None:
     """The subcommand and its options."""
-    add = add_action(actions, "sweep", HELP).add_argument
+    parser = add_action(actions, "sweep", HELP)
+    add = parser.add_argument
     add("directory", type=path, metavar="DIR", help="a directory on the striped file system")
     add(
         "logs",
@@ -71,13 +72,8 @@ def add_arguments(actions: Any) -> None:
         metavar="SECONDS",
         help="end a measurement that takes longer (default: as pario replay)",
     )
-    add(
-        "--plot",
-        type=path,
-        metavar="FILE",
-        help="draw seconds by stripes; the suffix is .svg, .html or .png",
-    )
-    add("--json", action="store_true", help="print JSON")
+    add_plot(parser, "draw seconds by stripes")
+    add_flag(parser, "--json", "print JSON")
 
 
 def _counts(text: str) -> tuple[int, ...]:
@@ -102,10 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.logs and (arguments.ranks or arguments.size):
         raise ParioError("--ranks and --size belong to the made pattern; leave them out with a LOG")
-    if arguments.plot:
-        from pario.see.report.picture import check
-
-        check(arguments.plot)
+    check_plot(arguments)
     require_directory(arguments.directory, "a directory on the striped file system")
     facts = facts_of(arguments.directory)
     expect_stripes(facts)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
-from pario.cli.arguments import add_flag, add_logs
+from pario.cli.arguments import add_flag, add_logs, add_plot, check_plot
 from pario.cli.numbers import between
-from pario.cli.paths import path, path_text
+from pario.cli.paths import path_text
 from pario.errors import ParioError
 from pario.messages import print_json, print_lines
 from pario.progress import progress
@@ -64,12 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_flag(parser, "--list", "list the machines")
     add_flag(parser, "--tables", "print predicted beside published times, in Markdown")
-    parser.add_argument(
-        "--plot",
-        type=path,
-        metavar="FILE",
-        help="draw seconds of I/O by stripes; the suffix is .svg, .html or .png",
-    )
+    add_plot(parser, "draw seconds of I/O by stripes")
     add_flag(parser, "--json", "print JSON")
 
 
@@ -84,10 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if not arguments.logs:
         raise ParioError("no log given; expected: pario whatif LOG --machine NAME")
-    if arguments.plot:
-        from pario.see.report.picture import check
-
-        check(arguments.plot)
+    check_plot(arguments)
     from pario.prove.calibration import machine_of_run
     from pario.prove.model.machine import THIS, load
     from pario.see.tables import read
