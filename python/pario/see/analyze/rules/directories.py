@@ -114,9 +114,8 @@ def _slowest_changes(facts: Facts, rows: np.ndarray) -> str:
     """Return the function that makes, moves or removes names and takes most time, with its calls
     and its part of the time of all of them: ``; 1,200 rmdir take 94 % of it``."""
     table, names = facts.job.functions, facts.job.function_names
-    chosen = np.array([name in _CHANGES for name in names] or [False])
-    own = table[np.isin(table["process"], facts.records["process"][rows])]
-    own = own[chosen[own["name"]]] if len(own) else own
+    chosen = facts.job.select_functions(_CHANGES.__contains__)
+    own = table[np.isin(table["process"], facts.records["process"][rows]) & chosen[table["name"]]]
     if not len(own):
         return ""
     seconds = np.bincount(own["name"], own["seconds"], len(names))
