@@ -96,6 +96,18 @@ def test_small_direct_writes_are_not_told_to_use_a_buffer(direct: int) -> None:
     assert ("without O_DIRECT" in finding.fixes[-1].text) == bool(direct)
 
 
+@pytest.mark.parametrize(
+    ("program", "text"),
+    [("/usr/bin/tar", "Give the program larger blocks: tar -b 2048."), ("/home/me/tar", "Collect")],
+)
+def test_tools_of_the_system_are_repaired_by_their_options(program: str, text: str) -> None:
+    made = job(1)
+    made.programs = [program]
+    counts = {"writes": 200_000, "bytes_written": 200_000 * 512, "write_time": 20.0}
+    add_record(made, 0, "/scratch/a.tar", opens=1, **counts)
+    assert find(made, "small-writes").fixes[-1].text.startswith(text)
+
+
 def test_files_that_cost_a_sync_each_are_told_to_synchronise_once() -> None:
     made = job(1)
     for number in range(300):

@@ -36,6 +36,8 @@ MANY_VALUES = 20_000
 SEQUENTIAL = 0.9
 CALL_SECONDS = 5e-6  # a system call, on a slow processor
 DEVICE_SECONDS = 30e-6  # the usual read of a device; caches are faster
+#: Programs of the system whose blocks an option sets.
+_LARGE_BLOCKS = {"tar": "tar -b 2048", "dd": "dd bs=1M", "cpio": "cpio -C 1048576"}
 LINE_WORK = Work(idioms.write_a_line, "writing and flushing a line")
 
 
@@ -201,7 +203,10 @@ def _candidate(subject: Scene, writing: bool, layer: str, work: Sequence[Claim] 
                 seconds=took,
             ),
         ),
-        fixes=(*_fixes_of_sqlite(subject, writing), *_fixes(writing, bool(layer), direct)),
+        fixes=(
+            *_fixes_of_sqlite(subject, writing),
+            *(_fixes_of_tools(subject) or _fixes(writing, bool(layer), direct)),
+        ),
         why_not=_why_not(subject, direct),
         claims=[
             Claim(rows, kind, _avoidable(facts, rows, writing)),
@@ -234,6 +239,17 @@ def _fixes_of_sqlite(subject: Scene, writing: bool) -> tuple[Fix, ...]:
         " (PRAGMA cache_size, mmap_size)."
     )
     return databases.fixes_of_sqlite(subject, text)
+
+
+def _fixes_of_tools(subject: Scene) -> tuple[Fix, ...]:
+    """Return the options for larger blocks if programs that have one make all calls."""
+    facts, rows = subject.facts, subject.rows
+    numbers = facts.job.processes["exe"][facts.records["process"][rows]]
+    names = sorted({facts.job.programs[number].rpartition("/")[2] for number in numbers})
+    if not _belong_to_installed_programs(facts)[rows].all() or not set(names) <= set(_LARGE_BLOCKS):
+        return ()
+    options = " and ".join(_LARGE_BLOCKS[name] for name in names)
+    return (code(f"Give the program larger blocks: {options}."),)
 
 
 def _fixes(writing: bool, stdio: bool, direct: bool) -> tuple[Fix, ...]:
