@@ -65,19 +65,22 @@ def test_a_child_that_lives_on_does_not_keep_the_directory(tmp_path):
     """The child would hold its copy of the lock until it ends."""
     writer = Writer(None, tmp_path, durable=False)
     begin, end = os.pipe()
+    started, starts = os.pipe()
     child = os.fork()
     if not child:
+        os.write(starts, b"x")  # os.fork() has closed the copy
         os.close(end)
         os.read(begin, 1)
         os._exit(0)
     try:
+        os.read(started, 1)
         writer.save(1, ARRAYS)
         writer.close()
         with Writer(None, tmp_path, durable=False) as other:
             other.save(2, ARRAYS)
     finally:
-        os.close(end)
-        os.close(begin)
+        for descriptor in (begin, end, started, starts):
+            os.close(descriptor)
         os.waitpid(child, 0)
     assert load(None, tmp_path).step == 2
 
