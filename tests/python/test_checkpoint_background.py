@@ -24,6 +24,7 @@ from pario.checkpoint import (
     relay,
     store,
 )
+from pario.checkpoint import removal as removal_module
 from pario.checkpoint import writer as writer_module
 from pario.checkpoint.geometry import whole
 from tests.python.support.threads import run
@@ -392,12 +393,12 @@ def test_a_pipe_in_place_of_a_ranks_memory_does_not_block(tmp_path):
 @pytest.fixture
 def removal(monkeypatch):
     """Delays the deletion of removed checkpoints until this event is set."""
-    allowed, delete = threading.Event(), store._delete_all
+    allowed, delete = threading.Event(), removal_module._delete_all
 
     def wait(paths):
         return allowed.wait(PATIENCE) and delete(paths)
 
-    monkeypatch.setattr(store, "_delete_all", wait)
+    monkeypatch.setattr(removal_module, "_delete_all", wait)
     return allowed
 
 

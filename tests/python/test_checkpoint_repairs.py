@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 import pytest
 
-from pario.checkpoint import CheckpointError, Writer, block, load, store
+from pario.checkpoint import CheckpointError, Writer, block, load, removal
 from pario.checkpoint.store import Store
 from tests.python.support.threads import run as run_threads
 from tests.support.commands import run_command
@@ -71,7 +71,7 @@ def test_a_save_waits_for_the_disk_only_if_it_is_durable(tmp_path, monkeypatch, 
 
 def test_a_replaced_file_is_deleted_after_the_save(tmp_path, monkeypatch):
     deleted = []
-    monkeypatch.setattr(store, "_delete_all", deleted.append)
+    monkeypatch.setattr(removal, "_delete_all", deleted.append)
     paths = save_steps(tmp_path, 1, 1)
     assert deleted == [[tmp_path / "step-00000001.h5.gone"]]
     assert paths[0].stat().st_nlink == 1 and load(None, tmp_path).step == 1

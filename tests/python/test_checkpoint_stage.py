@@ -22,8 +22,8 @@ from pario.checkpoint import (
     container,
     load,
     plan,
+    removal,
     stage,
-    store,
 )
 from pario.checkpoint import writer as writer_module
 from pario.checkpoint.geometry import whole
@@ -468,13 +468,13 @@ def test_the_next_call_reports_failed_drains_and_completes_the_others(
 
 
 def test_a_save_ends_when_it_is_staged_also_during_a_removal(tmp_path, monkeypatch):
-    allowed, waited, delete = threading.Event(), list[bool](), store._delete_all
+    allowed, waited, delete = threading.Event(), list[bool](), removal._delete_all
 
     def wait(paths):
         waited.append(allowed.wait(PATIENCE))
         delete(paths)
 
-    monkeypatch.setattr(store, "_delete_all", wait)
+    monkeypatch.setattr(removal, "_delete_all", wait)
     with writer(None, tmp_path, keep=1) as ckpt:
         for number in range(2):
             ckpt.save_async(number, {"T": field_at(number)}).result()

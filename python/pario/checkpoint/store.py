@@ -8,27 +8,26 @@ process changes a directory at a time; all processes may read.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import secrets
 import stat
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pario import interrupts
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.identity import Identity, read_record
+from pario.checkpoint.lock import DirectoryLock
 from pario.checkpoint.manifest import MANIFEST, Listed, Manifest, decode_manifest, encode_manifest
+from pario.checkpoint.removal import GONE, Removal, gone_path
 from pario.paths import local_path
 from pario.publishing import remove, sync_directory
 
 _NAME = re.compile(r"step-(\d+)((?:\.h5|\.old)?(?:\.part|\.gone)?)")
-#: Endings: a directory about to be replaced by a newer save of its step; one being removed.
-_OLD, _GONE = ".old", ".gone"
+#: The ending of a directory about to be replaced by a newer save of its step.
+_OLD = ".old"
 #: Endings of unfinished checkpoints.
 _PARTS = (".part", ".h5.part")
 LATEST = "latest"
@@ -98,8 +97,7 @@ class Store:
         self._identities: dict[tuple[str, int, int], Identity | None] = {}
         #: Files with damaged records, and the damage.
         self.damaged: dict[Path, str] = {}
-        self._lock = -1
-        self._removing: threading.Thread | None = None
+        self._lock, self._removal = DirectoryLock(), Removal()
 
     def of_form(self, in_parts: bool) -> Store:
         """The same directory, for new checkpoints of this form."""
@@ -120,24 +118,19 @@ class Store:
         """
         try:
             _make_directory(self.directory)
-            self._lock = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError as error:
-            raise CheckpointError(
-                f"{self.directory}: {error.strerror}; expected a directory for checkpoints"
-            ) from error
-        _claimed.add(self)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock.take(self.directory)
         except BlockingIOError as error:
             self.release()
             raise CheckpointError(
                 f"{self.directory}: another Writer is writing checkpoints there"
             ) from error
-        except OSError:
-            pass  # a file system without locks
+        except OSError as error:
+            raise CheckpointError(
+                f"{self.directory}: {error.strerror}; expected a directory for checkpoints"
+            ) from error
         try:
             unfinished = _PARTS if torn else ()
-            for found in self._find((*unfinished, _GONE, ".h5" + _GONE, _OLD + _GONE)):
+            for found in self._find((*unfinished, GONE, ".h5" + GONE, _OLD + GONE)):
                 remove(found.path)
             remove(self._manifest_aside)
         except BaseException as error:
@@ -164,22 +157,12 @@ class Store:
 
     def await_removal(self) -> None:
         """Waits until removed files occupy no space any more."""
-        if self._removing is not None:
-            interrupts.join(self._removing)
+        self._removal.wait()
 
     def release(self) -> None:
         """Waits for removals and unlocks the directory."""
         self.await_removal()
-        self.drop_lock()
-
-    def drop_lock(self) -> None:
-        """Closes this process's descriptor of the lock, if it has one. Ignores errors: nothing was
-        written by it, and the lock is released all the same."""
-        _claimed.discard(self)
-        lock, self._lock = self._lock, -1
-        if lock >= 0:
-            with suppress(OSError):
-                os.close(lock)
+        self._lock.drop()
 
     def complete(self) -> list[Found]:
         """The complete checkpoints, oldest first."""
@@ -316,7 +299,7 @@ class Store:
         """Removes the complete checkpoints of a step, each in one step."""
         self.await_removal()
         for found in [one for one in self.complete() if one.step == step]:
-            gone = found.path.with_name(found.path.name + _GONE)
+            gone = gone_path(found.path)
             remove(gone)
             found.path.replace(gone)
             remove(gone)
@@ -353,14 +336,14 @@ class Store:
         if aside is not None:
             aside.replace(self.directory / MANIFEST)
         self._sync(self.directory)
-        self._remove(gone)
+        self._removal.start(gone)
         self._link(path if newest is new else newest.path)
         return path
 
     def _link_replaced(self, path: Path) -> list[Path]:
-        """Gives a file that a rename replaces a second name, by which :meth:`_remove` deletes it:
+        """Gives a file that a rename replaces a second name, by which :class:`Removal` deletes it:
         the rename would take as long as the deletion (130 ms for 256 MB on ext4)."""
-        gone = path.with_name(path.name + _GONE)
+        gone = gone_path(path)
         self.await_removal()
         with suppress(OSError):  # there is no such file, or no links
             remove(gone)
@@ -389,52 +372,10 @@ class Store:
     def prune(self, select_removable: Select) -> list[Path]:
         """Removes the checkpoints selected of the complete ones; returns their paths."""
         removed = [one.path for one in select_removable(self.complete())]
-        self._remove(removed)
+        self._removal.start(removed)
         if removed:
             self.write_manifest()
         return removed
-
-    def _remove(self, paths: list[Path]) -> None:
-        """Renames files now and deletes them in a thread, because unlinking large files is slow."""
-        if not paths:
-            return
-        self.await_removal()
-        gone = [path.with_name(path.name.removesuffix(_GONE) + _GONE) for path in paths]
-        for path, renamed in zip(paths, gone, strict=True):
-            if path == renamed:
-                continue
-            remove(renamed)
-            with suppress(FileNotFoundError):
-                path.replace(renamed)
-        removing = threading.Thread(
-            target=_delete_all, args=(gone,), name="pario-checkpoint-remove"
-        )
-        try:
-            removing.start()
-        except RuntimeError:  # Python is ending
-            _delete_all(gone)
-        else:
-            self._removing = removing  # other threads may wait for it
-
-
-def _delete_all(paths: list[Path]) -> None:
-    for path in paths:
-        with suppress(OSError):  # the next Writer tries again
-            remove(path)
-
-
-#: Stores that this process has claimed. A forked child closes its copies of their locks, which
-#: would otherwise stay locked after this process has released them.
-_claimed: set[Store] = set()
-
-
-def _drop_inherited_locks() -> None:
-    for store in list(_claimed):
-        with suppress(CheckpointError):
-            store.drop_lock()
-
-
-os.register_at_fork(after_in_child=_drop_inherited_locks)
 
 
 def _make_directory(path: Path) -> None:

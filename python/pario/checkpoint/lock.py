@@ -1,0 +1,49 @@
+"""The lock of a directory of checkpoints: one process at a time writes there."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+class DirectoryLock:
+    """A lock, not taken at first."""
+
+    def __init__(self) -> None:
+        self._descriptor = -1
+
+    def take(self, directory: Path) -> None:
+        """Locks a directory, if its file system has locks. Raises BlockingIOError if another
+        process has locked it, OSError if it cannot be opened."""
+        self._descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        _taken.add(self)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass  # a file system without locks
+
+    def drop(self) -> None:
+        """Closes this process's descriptor of the lock, if it has one. Ignores errors: nothing was
+        written by it, and the lock is released all the same."""
+        _taken.discard(self)
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            with suppress(OSError):
+                os.close(descriptor)
+
+
+#: The locks that this process has taken. A forked child closes its copies of their descriptors,
+#: which would otherwise keep the locks after this process has released them.
+_taken: set[DirectoryLock] = set()
+
+
+def _drop_inherited() -> None:
+    for lock in list(_taken):
+        lock.drop()
+
+
+os.register_at_fork(after_in_child=_drop_inherited)
