@@ -44,7 +44,8 @@ class Format:
             file.write(json.dumps(self.document(fields), indent=indent).encode() + b"\n")
 
     def read(self, path: Path, parse: Callable[[dict[str, Any]], T]) -> T | None:
-        """The result of ``parse`` for the fields of a file; None if there is no file.
+        """The result of ``parse`` for the fields of a file; None if there is no file, also because
+        its folder is a file (a Darshan log has no files beside its records).
 
         Raises ParioError if the file cannot be read, is of another format, or if ``parse`` raises
         ValueError, TypeError or KeyError.
@@ -55,7 +56,7 @@ class Format:
             if found != (self.name, self.version):
                 raise ValueError(f"format {found[0]}")
             return parse(fields)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise ParioError(f"{path}: {error.strerror}") from error
