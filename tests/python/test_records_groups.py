@@ -11,6 +11,7 @@ import random
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -592,3 +593,50 @@ class TestLoader:
 
 def _numbers(batch: Any) -> list[int]:
     return batch.numbers.tolist()  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    """A row group of 100 rows of 1 MB, each with pages of its own."""
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = [bytes([number]) * 1_000_000 for number in range(100)]
+    how: dict[str, Any] = {"compression": "none", "use_dictionary": False, "write_batch_size": 1}
+    parquet.write_table(
+        pyarrow.table({"n": range(100), "data": rows}), tmp_path / "large.parquet", **how
+    )
+    return tmp_path / "large.parquet"
+
+
+def count_bytes_read(work: Callable[[], object]) -> int:
+    """The bytes that this process reads from files while it works."""
+
+    def count() -> int:
+        return int(Path("/proc/self/io").read_text().split()[1])
+
+    before = count()
+    work()
+    return count() - before
+
+
+def test_a_few_rows_of_a_large_group_are_read_without_the_rows_behind_them(large: Path) -> None:
+    dataset = Dataset(large, column="data", memory=1 << 20)
+    found: list[bytes] = []
+    # In pieces of 16 rows.
+    assert count_bytes_read(lambda: found.extend(map(bytes, dataset[[30, 2]]))) < 50_000_000
+    assert [record[0] for record in found] == [30, 2] and set(map(len, found)) == {1_000_000}
+    assert [record[0] for record in dataset[[99, 0]]] == [99, 0]
+    whole = Dataset(large, column="data")
+    assert count_bytes_read(lambda: whole[[30, 2]]) > 100_000_000
+
+
+def test_a_group_that_is_requested_again_is_decoded_once_more(
+    large: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset, decoded = Dataset(large, column="data", memory=1 << 20), []
+    decode = GroupedFile.decode
+    monkeypatch.setattr(
+        GroupedFile, "decode", lambda self, group: decoded.append(group) or decode(self, group)
+    )
+    assert [dataset[number][0] for number in (7, 8, 50, 99)] == [7, 8, 50, 99]
+    assert decoded == [0]

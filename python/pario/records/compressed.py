@@ -349,6 +349,10 @@ class CompressedFile:
         """The groups by their places in the decompressed bytes."""
         return self._groups
 
+    def estimate_bytes(self, group: int) -> int:
+        """Groups have bounded bytes."""
+        return 0
+
     def decode(self, group: int, first: int, last: int) -> Iterator[Decoded]:
         """The records of a group."""
         begin, end = self.groups().begins[group : group + 2].tolist()

@@ -23,8 +23,11 @@ from pario.records.compressed import FORMATS as COMPRESSED
 from pario.records.compressed import CompressedFile, write_restarts
 from pario.records.decoded import Decoded, Groups, join_records
 
-#: Rows that are converted at a time.
-_ROWS = 4096
+#: Rows, and about the bytes of rows, that are decoded at a time.
+_ROWS, PIECE = 4096, 16 << 20
+#: Compressed bytes of a group above which its columns are read by this many bytes at a time,
+#: otherwise as a whole.
+_LARGE, _BUFFER = 64 << 20, 64 << 10
 #: Upper limit (exclusive) of the records and bytes of a file, as in an index.
 _MOST = 1 << 56
 
@@ -34,6 +37,9 @@ class Decoder(Protocol):
 
     def groups(self) -> Groups:
         """The places of all groups; reads no record."""
+
+    def estimate_bytes(self, group: int) -> int:
+        """About the decoded bytes of a group that may be larger than memory; 0: it cannot be."""
 
     def decode(self, group: int, first: int, last: int) -> Iterator[Decoded]:
         """Decodes a group, which has the records ``first`` to ``last - 1``, piece by piece."""
@@ -184,18 +190,36 @@ class _Parquet:
             firsts.append(firsts[-1] + group.num_rows)
         return _groups([*begins, end], firsts)
 
+    def estimate_bytes(self, group: int) -> int:
+        return sum(column.total_uncompressed_size for column in self._columns_of(group))
+
+    def _columns_of(self, group: int) -> list[Any]:
+        """The descriptions of the columns of a group that are read."""
+        facts = self._metadata.row_group(group)
+        columns = [facts.column(number) for number in range(facts.num_columns)]
+        if self._columns is None:
+            return columns
+        wanted = tuple(f"{name}." for name in self._columns)
+        return [one for one in columns if f"{one.path_in_schema}.".startswith(wanted)]
+
     def decode(self, group: int, first: int, last: int) -> Iterator[Decoded]:
         import pyarrow.parquet
 
+        stored = sum(column.total_compressed_size for column in self._columns_of(group))
+        row = max(1, self.estimate_bytes(group) // max(1, last - first))
         how: dict[str, Any] = {
             "metadata": self._metadata,
             "pre_buffer": False,
+            "buffer_size": _BUFFER if stored > _LARGE else 0,
             "page_checksum_verification": self._verify,
         }
         # A reader of its own, because several threads cannot share one.
         with pyarrow.parquet.ParquetFile(self._path, **how) as file:
             for batch in file.iter_batches(
-                _ROWS, row_groups=[group], columns=self._columns, use_threads=False
+                max(1, min(_ROWS, PIECE // row)),
+                row_groups=[group],
+                columns=self._columns,
+                use_threads=False,
             ):
                 if self._column:
                     yield self._column_of(batch.column(0))
@@ -296,6 +320,9 @@ class _ArrayRecord:
                 begins.append(begin)
                 firsts.append(firsts[-1] + count)
         raise ValueError(f"its chunks have {firsts[-1]} of {records} records")
+
+    def estimate_bytes(self, group: int) -> int:
+        return 0
 
     def decode(self, group: int, first: int, last: int) -> Iterator[Decoded]:
         yield join_records(self._reader.read(first, last) if last > first else [])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from pario._native import read_record_groups, write_record_groups
 from pario.errors import ParioError
 from pario.progress import Show
 from pario.records.decoded import Decoded, Groups
-from pario.records.foreign import Decoder, Foreign
+from pario.records.foreign import PIECE, Decoder, Foreign
 from pario.records.kept import Kept
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class GroupedFile:
         self._typed = False
         self._seen = self._look()
         self._kept = Kept(memory)
+        #: The groups of which records were requested.
+        self._requested: set[int] = set()
         #: The open file of the package, and the process that opened it.
         self._decoder: tuple[int, Decoder] | None = None
         #: The places of the groups, and the bytes of their index file; 0: there is none.
@@ -70,14 +73,15 @@ class GroupedFile:
         """The same file, whose rows are pickled dictionaries of values and arrays."""
         other = copy(self)
         other._typed, other._decoder, other._kept = True, None, Kept(self.memory)
+        other._requested = set()
         return other
 
     def read(self, number: int) -> tuple[bytes, int, int]:
         """One record, and the begin and end of its data in it."""
+        import numpy as np
+
         group = int(groups_of(self.groups.firsts, number))
-        record = number - int(self.groups.firsts[group])
-        memory, offsets = self.get_group(group)
-        data = memory[offsets[record] : offsets[record + 1]].tobytes()
+        (data,) = self._take(group, np.array([number - int(self.groups.firsts[group])]))
         return data, 0, len(data)
 
     def read_many(
@@ -99,16 +103,44 @@ class GroupedFile:
         def parts() -> Iterator[tuple[NDArray[Any], list[bytes]]]:
             for group, which in by_group(groups):
                 try:
-                    decoded = self.get_group(group)
+                    taken = self._take(group, records[which])
                 except (ParioError, OSError) as error:
                     if not skip:
                         raise
                     failures.extend((position, str(error)) for position in which.tolist())
                     continue
-                # Copies: views would keep each group in memory until the last one is decoded.
-                yield which, [bytes(one) for one in views(decoded, records[which])]
+                yield which, taken
 
         return *gather(parts(), len(numbers)), failures
+
+    def _take(self, group: int, records: NDArray[Any]) -> list[bytes]:
+        """Copies of some records of a group; views would keep it in memory.
+
+        The first request of a group larger than the cache keeps these records alone: it may be the
+        only one. The next request decodes and keeps the whole group.
+        """
+        if group not in self._requested:
+            self._requested.add(group)
+            if self.open_decoder().estimate_bytes(group) > max(self.memory, PIECE):
+                return self._pick(group, records)
+        return [bytes(one) for one in views(self.get_group(group), records)]
+
+    def _pick(self, group: int, records: NDArray[Any]) -> list[bytes]:
+        """Decodes a group piece by piece up to the last of these records."""
+        found, begin, last = [b""] * len(records), 0, int(records.max())
+        with closing(self.pieces(group)) as pieces:
+            for piece in pieces:
+                end = begin + len(piece.offsets) - 1
+                (which,) = ((begin <= records) & (records < end)).nonzero()
+                for place, one in zip(
+                    which.tolist(), views(piece, records[which] - begin), strict=True
+                ):
+                    found[place] = bytes(one)
+                if last < end:
+                    break
+                begin = end
+        self._require_unchanged()
+        return found
 
     def attributes(self, number: int) -> tuple[bytes, int, int]:
         """Name, permissions and time: records of groups have none."""
@@ -122,7 +154,7 @@ class GroupedFile:
         """Decodes a group without using the cache."""
         return join_pieces(list(self.pieces(group)))
 
-    def pieces(self, group: int) -> Iterator[Decoded]:
+    def pieces(self, group: int) -> Generator[Decoded]:
         """Decodes a group piece by piece."""
         self._require_unchanged()
         first, last = self.groups.firsts[group : group + 2].tolist()
