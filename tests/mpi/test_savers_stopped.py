@@ -28,7 +28,7 @@ pytestmark = [
 #: Saver, ranks, signal, whether only the last rank gets it.
 FEW = [
     ("async", 2, signal.SIGTERM, False),
-    ("dcp", 1, signal.SIGINT, False),
+    ("dcp", 2, signal.SIGINT, True),
     ("dcp-async", 2, signal.SIGINT, False),
     ("dcp-async", 2, signal.SIGKILL, True),
     ("orbax", 1, signal.SIGKILL, False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from pario.checkpoint.geometry import Shape
 from pario.checkpoint.retention import Keep
 from pario.checkpoint.store import Store
 from pario.checkpoint.tensors import attrs_of
+from pario.interrupts import postpone_interrupt
 from pario.ranks import PATIENCE, Ranks
 
 
@@ -128,9 +130,20 @@ class Writer(Storage[SavePlan], StorageWriter):  # type: ignore[misc]
         if kwargs.get("use_collectives") is False:
             raise CheckpointError("use_collectives=False; the ranks save one checkpoint together")
 
+    @postpone_interrupt()
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
         """Writes and publishes the checkpoint. Collective; raises CheckpointError on all ranks."""
         ranks = self._ranks()
+        try:
+            return self._write_together(ranks, plan, planner)
+        except BaseException as error:  # PyTorch keeps it until all ranks have come so far
+            with suppress(Exception):  # another rank has died
+                ranks.leave(error)
+            raise
+
+    def _write_together(
+        self, ranks: Ranks, plan: SavePlan, planner: SavePlanner
+    ) -> Future[list[WriteResult]]:
         directory, step = self._place()
         collected = Collected()
         made: list[bytes] = []
