@@ -240,8 +240,9 @@ TEST(EngineNodeWindows, TheBytesOfAKilledRankAreWritten) {
     windows.flush();
     const std::vector<std::byte> file = node.file();
     for (std::uint64_t i = 0; i < 20 * kWindow; ++i)
-      if (i / kPiece % 2 == 0 || i / kPiece / 2 < added.load())
+      if (i / kPiece % 2 == 0 || i / kPiece / 2 < added.load()) {
         ASSERT_EQ(file[i], byte_at(i)) << "byte " << i << " in round " << round;
+      }
   }
 }
 

@@ -95,7 +95,9 @@ TEST(ReadAhead, ALateRankKeepsItsWindow) {
   std::uint64_t late = 0;
   for (std::uint64_t i = 0; i < kReads; ++i) {
     EXPECT_EQ(ranks.read(0, i * kReadSize), kOld);
-    if (i < 200 || i % 3 == 0) EXPECT_EQ(ranks.read(1, late++ * kReadSize), kOld);
+    if (i < 200 || i % 3 == 0) {
+      EXPECT_EQ(ranks.read(1, late++ * kReadSize), kOld);
+    }
   }
 }
 
@@ -166,8 +168,9 @@ TEST(ReadAhead, NoReadMixesTheBytesOfTwoWindows) {
         const std::uint64_t first = same.upto(kReads - 1);
         for (std::uint64_t i = first; i < std::min(first + 400, kReads); ++i) {
           std::optional<std::uint64_t> by_system;
-          if (ahead.read(base::Extent::at(i * kReadSize, kReadSize), bytes.data(), by_system))
+          if (ahead.read(base::Extent::at(i * kReadSize, kReadSize), bytes.data(), by_system)) {
             ASSERT_EQ(bytes, content_at(i * kReadSize, kReadSize));
+          }
           if (random.one_in(1000)) ahead.note_change();
         }
       }

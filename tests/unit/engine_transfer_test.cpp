@@ -72,8 +72,8 @@ TEST_P(EngineTransfer, LeavesHolesAlone) {
     EXPECT_OK((*file)->close());
   }
   request.flags = O_RDWR;
-  constexpr int kTwo[] = {0, 0};
-  with_file(kTwo, request, [&](SharedFile& file, comm::Comm& ranks) {
+  constexpr int kNodes[] = {0, 0};
+  with_file(kNodes, request, [&](SharedFile& file, comm::Comm& ranks) {
     std::vector<std::byte> buffer(1000);
     pattern::Access access = plain(buffer, 0);
     access.view = make_alternating_view(2 * ranks.rank(), 4, 10);
@@ -90,8 +90,8 @@ TEST_P(EngineTransfer, LeavesHolesAlone) {
 
 TEST_P(EngineTransfer, CountsBytesBeforeTheEndOfTheFile) {
   const Directory directory;
-  constexpr int kTwo[] = {0, 0};
-  with_file(kTwo, fresh(directory / "end"), [&](SharedFile& file, comm::Comm& ranks) {
+  constexpr int kNodes[] = {0, 0};
+  with_file(kNodes, fresh(directory / "end"), [&](SharedFile& file, comm::Comm& ranks) {
     EXPECT_OK(file.resize(105));
     std::vector<std::byte> buffer(100, std::byte{9});
     pattern::Access access = plain(buffer, 0);
@@ -155,27 +155,27 @@ TEST(EngineTransferAlone, LosesNothingBetweenSievedAndPlainWrites) {
   OpenRequest request = fresh(directory / "mixed");
   request.hints.romio_ds_write = hints::Choice::enable;
   constexpr int kFour[] = {0, 0, 0, 0};
-  constexpr std::uint64_t kPiece = 16, kPieces = 400;
+  constexpr std::uint64_t kShare = 16, kShares = 400;
   with_file(kFour, request, [&](SharedFile& file, comm::Comm& ranks) {
-    std::vector<std::byte> buffer(kPiece * kPieces);
+    std::vector<std::byte> buffer(kShare * kShares);
     pattern::Access all = plain(buffer, 0);
-    all.view = make_alternating_view(ranks.rank(), 4, kPiece);
+    all.view = make_alternating_view(ranks.rank(), 4, kShare);
     fill(all);
     for (int round = 0; round < 5; ++round) {
       if (ranks.rank() % 2 == 0) {
         EXPECT_OK(file.write(all, With::alone, "write_at"));
       } else {
-        for (std::uint64_t piece = 0; piece < kPieces; ++piece) {
+        for (std::uint64_t piece = 0; piece < kShares; ++piece) {
           pattern::Access one = all;
-          one.position = piece * kPiece;
-          one.buffer += piece * kPiece;
-          one.bytes = kPiece;
+          one.position = piece * kShare;
+          one.buffer += piece * kShare;
+          one.bytes = kShare;
           EXPECT_OK(file.write(one, With::alone, "write_at"));
         }
       }
     }
   });
-  EXPECT_EQ(contents(request.path), bytes_at(0, 4 * kPiece * kPieces));
+  EXPECT_EQ(contents(request.path), bytes_at(0, 4 * kShare * kShares));
 }
 
 TEST(EngineTransferTogether, WritesAFileThatIsOpenForWritingOnly) {
@@ -183,8 +183,8 @@ TEST(EngineTransferTogether, WritesAFileThatIsOpenForWritingOnly) {
   OpenRequest request = fresh(directory / "writing");
   request.flags = O_WRONLY | O_CREAT;
   request.hints.romio_ds_write = hints::Choice::enable;
-  constexpr int kTwo[] = {0, 0};
-  with_file(kTwo, request, [&](SharedFile& file, comm::Comm& ranks) {
+  constexpr int kNodes[] = {0, 0};
+  with_file(kNodes, request, [&](SharedFile& file, comm::Comm& ranks) {
     std::vector<std::byte> buffer(1000);
     pattern::Access access = plain(buffer, 0);
     access.view = make_alternating_view(2 * ranks.rank(), 4, 10);
@@ -208,8 +208,8 @@ TEST(EngineTransferTogether, AcceptsRanksWithoutData) {
 
 TEST(EngineTransferTogether, CountsItsCalls) {
   const Directory directory;
-  constexpr int kTwo[] = {0, 0};
-  with_file(kTwo, fresh(directory / "figures"), [&](SharedFile& file, comm::Comm& ranks) {
+  constexpr int kNodes[] = {0, 0};
+  with_file(kNodes, fresh(directory / "figures"), [&](SharedFile& file, comm::Comm& ranks) {
     std::vector<std::byte> buffer = bytes_at(static_cast<std::uint64_t>(ranks.rank()) * 100, 100);
     EXPECT_OK(file.write(plain(buffer, static_cast<std::uint64_t>(ranks.rank()) * 100),
                          With::together, "write"));

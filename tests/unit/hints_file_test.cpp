@@ -25,7 +25,7 @@ TEST(FileHints, DefaultsAreThoseOfTheTableAndAllValid) {
   EXPECT_FALSE(hints.pario_check);
   std::string reason;
   for (const HintInfo& info : file_table())
-    EXPECT_TRUE(set(hints, {info.key, info.initial}, reason)) << reason;
+    EXPECT_TRUE(set(hints, {std::string(info.key), info.initial}, reason)) << reason;
 }
 
 TEST(FileHints, AreSetByKeyOrAlias) {
@@ -82,7 +82,8 @@ TEST(FileHints, OfAnOpenFileChangeWhereTheirRowSaysSo) {
                         : info.type == Type::flag   ? "yes"
                         : info.type == Type::choice ? "disable"
                                                     : "7";
-    ASSERT_TRUE(set(wanted, {info.key, info.type == Type::report ? "json" : value}, reason))
+    ASSERT_TRUE(
+        set(wanted, {std::string(info.key), info.type == Type::report ? "json" : value}, reason))
         << reason;
   }
   std::string kept;

@@ -11,8 +11,8 @@ namespace pario::layout {
 namespace {
 
 struct Case {
-  std::string name, parts, bulk, now;
-  std::vector<std::byte> bytes;
+  std::string name, parts = {}, bulk = {}, now = {};
+  std::vector<std::byte> bytes = {};
   bool wrong = false;
 };
 

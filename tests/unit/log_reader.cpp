@@ -62,6 +62,8 @@ class Reader {
         return take_chunk();
       case BlockKind::notes:
         return take_notes();
+      case BlockKind::sites:
+        throw std::runtime_error("block of call sites: this reader has no table for them");
     }
     throw std::runtime_error("block of unknown kind");
   }

@@ -184,8 +184,8 @@ base::Status Joiner::move(Copy copy, File& whole) {
 }
 
 base::Status Joiner::copy_by_buffer(const Copy& copy, File& whole) {
-  constexpr std::uint64_t kBuffer = 8 << 20;
-  std::vector<std::byte> buffer(std::min(copy.length, kBuffer));
+  constexpr std::uint64_t kLargest = 8 << 20;
+  std::vector<std::byte> buffer(std::min(copy.length, kLargest));
   for (std::uint64_t done = 0; done < copy.length;) {
     const std::uint64_t length = std::min<std::uint64_t>(buffer.size(), copy.length - done);
     const ssize_t moved =

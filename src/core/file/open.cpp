@@ -16,12 +16,12 @@ namespace pario::file {
 namespace {
 
 layout::SubfileMap map_of(const OpenRequest& request) {
-  constexpr std::uint64_t kBlock =
-      4096;  // file systems share whole blocks: join() may then move nothing
+  // File systems share whole blocks: join() may then move nothing.
+  constexpr std::uint64_t kSharedBlock = 4096;
   layout::SubfileMap map;
   const layout::Striping striping =
       wanted_striping(request.path, request.striping, request.writers);
-  if (striping.unit != 0) map.unit = base::round_up(striping.unit, kBlock);
+  if (striping.unit != 0) map.unit = base::round_up(striping.unit, kSharedBlock);
   map.files = request.subfiles;
   return map;
 }

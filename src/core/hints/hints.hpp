@@ -51,7 +51,7 @@ enum class Risk : std::uint8_t { safe, risky };
 
 /// A row of a table, for documentation and for front ends.
 struct HintInfo {
-  const char* key;
+  std::string_view key;
   Type type;
   const char* initial;
   std::uint64_t least, most;

@@ -34,7 +34,7 @@ class BlockOrder {
 
   struct Turn {
     base::Extent positions;
-    std::vector<std::uint64_t> blocks;
+    std::vector<std::uint64_t> blocks = {};
   };
   Turn turn_of(std::uint64_t position) const;
 

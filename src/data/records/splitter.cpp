@@ -13,7 +13,7 @@ constexpr std::uint64_t kOverlap =
 /// Reads a record piece by piece, and passes the pieces to `take`. Returns an Error at the end if
 /// it is damaged.
 base::Status check_pieces(
-    const Source& source, const Located& record, Reader& reader,
+    const Located& record, Reader& reader,
     const std::function<base::Status(std::span<const std::byte>)>& take = {}) {
   RecordCheck check(*record.index, record.number);
   for (std::uint64_t done = 0; done < record.where.length(); done += kSumPiece) {
@@ -95,8 +95,7 @@ class IndexedSplitter final : public ChunkSplitter {
 
   base::Status compare(const Located& record, const Heaped& heaped) {
     if (!heaped.inside)
-      return damages_.reaction == OnDamage::skip ? check_pieces(source_, record, rest_)
-                                                 : base::Status();
+      return damages_.reaction == OnDamage::skip ? check_pieces(record, rest_) : base::Status();
     const char* damage = find_damage(*record.index, record.number, {heaped.bytes, heaped.length});
     return damage == nullptr ? base::Status() : damage_error(*record.path, record.number, damage);
   }
@@ -163,7 +162,7 @@ base::Status copy_record(const Source& source, const Heaped& record, const Damag
                : cursor.put(piece);
   };
   if (source.kind() != Kind::lines && damages.reaction != OnDamage::ignore)
-    return check_pieces(source, source.locate(record.identity), reader, put);
+    return check_pieces(source.locate(record.identity), reader, put);
   for (std::uint64_t done = 0; done < record.length;) {
     const auto piece = reader.read(
         base::Extent::at(record.identity + done, std::min(record.length - done, reader.most())));
