@@ -108,7 +108,7 @@ def write_page(name: str, *, only_code: bool) -> None:
 def cut_demo(output: str) -> str:
     """Return the first part of the output of examples/demo.sh without its tables of files."""
     found = re.search(r"^1\. See\n(.*?)^(?:File |Slow |2\. Fix)", output, re.M | re.S)
-    if not found or "What it costs" not in found[1]:
+    if not found or "Costs and remedies" not in found[1]:
         raise SystemExit(f"the demonstration shows no finding of an MPI program:\n{output}")
     return "\n".join(line.rstrip() for line in found[1].strip().splitlines())
 

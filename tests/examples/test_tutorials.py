@@ -47,12 +47,12 @@ def test_the_tests_need_pytest_and_pario_alone() -> None:
 
 
 def test_the_sample_of_a_report_is_the_first_part_of_the_demonstration() -> None:
-    report = "$ pario run -- mpiexec ./app\n\nI/O-bound.\n\nWhat it costs\n\nFunction  calls"
+    report = "$ pario run -- mpiexec ./app\n\nI/O-bound.\n\nCosts and remedies\n\nFunction  calls"
     output = f"1. See\n{report}  \n\nFile  reads\na.dat\n\n2. Fix and prove\n$ pario run --fix\n"
     assert cut_demo(output) == report
     part = re.search(r"<!-- demo -->\n```text\n(.*?)\n```\n<!-- end -->", DEMO.read_text(), re.S)
     assert part and part[1].startswith("$ pario run -- mpiexec -n ")
-    assert "\n\nWhat it costs, and what to do" in part[1]
+    assert "\n\nCosts and remedies" in part[1]
 
 
 @pytest.mark.system

@@ -102,13 +102,13 @@ TEST_F(ArchiveFrames, ATableThatAsksForMoreThanTheFrameHasIsRefused) {
   };
   EXPECT_TRUE(read(15).ok());
   EXPECT_EQ(read(16).error().detail, "a frame is not as long as its table says");
-  EXPECT_EQ(read(0xFFFFFFFF).error().detail, "a frame is too short for what its table says");
+  EXPECT_EQ(read(0xFFFFFFFF).error().detail, "a frame is shorter than its entry in the table");
   // The frame's header claims the same size; its only block is empty.
   frame.clear();
   for (const unsigned byte :
        {0x28U, 0xB5U, 0x2FU, 0xFDU, 0xA0U, 0xFFU, 0xFFU, 0xFFU, 0xFFU, 0x01U, 0x00U, 0x00U})
     frame.push_back(static_cast<std::byte>(byte));
-  EXPECT_EQ(read(0xFFFFFFFF).error().detail, "a frame is too short for what its table says");
+  EXPECT_EQ(read(0xFFFFFFFF).error().detail, "a frame is shorter than its entry in the table");
 }
 
 /// A compressed block of four bytes may expand to 128 KiB.

@@ -333,7 +333,7 @@ TEST_F(Fused, WhatIsAppendedIsInNoBucket) {
   const auto grown =
       grow_index({.path = file("out"), .kind = Kind::lines}, *Index::open(index_path(file("out"))));
   ASSERT_FALSE(grown.ok());
-  EXPECT_NE(grown.error().text().find("what was appended to it is in none"), std::string::npos);
+  EXPECT_NE(grown.error().text().find("its later records are in none"), std::string::npos);
 }
 
 TEST(BucketOrders, RunsOutsideOfTheirFileAreADamage) {

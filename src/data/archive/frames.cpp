@@ -128,7 +128,7 @@ base::Status Shard::read_table() {
   if (base::Status status = read_exactly(size - kFoot - rows.size(), rows); !status) return status;
   for (const std::byte* at = rows.data(); at != rows.data() + rows.size(); at += row) {
     if (number_at(at + 4) > number_at(at) * kHighestRatio)
-      return damage_error("a frame is too short for what its table says");
+      return damage_error("a frame is shorter than its entry in the table");
     compressed_.push_back(compressed_.back() + number_at(at));
     plain_.push_back(plain_.back() + number_at(at + 4));
   }
@@ -150,7 +150,7 @@ base::Status Shard::check_size(std::uint64_t expected) const {
     return damage_error("a frame is not as long as its table says");
   return expected <= packed_.size() * kHighestRatio
              ? base::Status{}
-             : damage_error("a frame is too short for what its table says");
+             : damage_error("a frame is shorter than its entry in the table");
 }
 
 base::Result<std::span<const std::byte>> Shard::read_frame(std::size_t number) {

@@ -97,7 +97,7 @@ base::Result<Index> Index::open(const std::string& path) {
     return base::Error{.number = errno,
                        .operation = "open",
                        .path = path,
-                       .detail = "what pario pack has made has one"};
+                       .detail = "archives of pario pack have one"};
   struct stat facts{};
   const bool known =
       ::fstat(descriptor, &facts) == 0 && static_cast<std::size_t>(facts.st_size) >= sizeof(Head);

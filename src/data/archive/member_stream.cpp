@@ -28,7 +28,7 @@ base::Status read_member_header(const Archive& archive, std::size_t member, Shar
   const bool fits =
       header.stored == row.stored && header.size == row.size && header.sparse == (row.sparse != 0);
   return same && fits ? base::Status{}
-                      : shard.damage_error("a member that is not what the index says");
+                      : shard.damage_error("a member that differs from the index");
 }
 
 base::Status MemberStream::read_header() {

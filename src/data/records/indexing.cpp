@@ -283,9 +283,8 @@ namespace {
 base::Status check_older(const IndexRequest& request, const Index& older) {
   if (request.kind != older.kind()) return invalid(request, "the index is one of another format");
   if (older.bucketing())
-    return invalid(
-        request,
-        "its records were put into buckets by a shuffle, what was appended to it is in none");
+    return invalid(request,
+                   "its records were put into buckets by a shuffle, its later records are in none");
   return {};
 }
 
@@ -297,7 +296,8 @@ base::Result<base::Extent> take_known(const IndexRequest& request, const Index& 
   const base::Result<Fingerprint> now = fingerprint_of(request.path, older.whole());
   if (!now.ok()) return now.error();
   if (now->ends != older.fingerprint().ends || now->size < older.fingerprint().size)
-    return stale(request.path, "what was indexed of it has changed, it was not only appended to");
+    return stale(request.path,
+                 "bytes of indexed records have changed, it was not only appended to");
   for (std::uint64_t record = 0; record + 1 < older.count(); ++record)
     builder.begin(older.span(record).begin);
   return base::Extent{older.whole().begin, older.span(older.count() - 1).begin};

@@ -253,7 +253,7 @@ base::Error too_little(const ShuffleFacts& facts, const ShufflePlan& plan) {
   return {.number = EINVAL,
           .operation = "shuffle",
           .detail = "at least " + bytes_text(static_cast<double>(needed)) +
-                    " of memory are needed beside what the process itself takes; " +
+                    " of memory are needed beside that of the process itself; " +
                     bytes_text(static_cast<double>(facts.memory)) + " of the limit are left"};
 }
 

@@ -18,7 +18,7 @@ IndependentPlan plan_read(const pattern::Summary& access, const layout::StripeLa
   const std::uint64_t listed = access.pieces * request_bytes(layout.kind) + access.bytes;
   if (!sieve_pays(hints.romio_ds_read, listed, access.span.length()))
     return {Independent::list, 0, false,
-            "reading each run costs less than reading what lies between"};
+            "reading each run costs less than reading the gaps between them"};
   return {Independent::sieve, hints.ind_rd_buffer_size, false,
           "runs are small and close to each other"};
 }
@@ -36,7 +36,7 @@ IndependentPlan plan_write(const pattern::Summary& access, const layout::StripeL
   const std::uint64_t sieved = requests * request_bytes(layout.kind) + 2 * access.span.length();
   if (!sieve_pays(hints.romio_ds_write, listed, sieved))
     return {Independent::list, 0, false,
-            "writing each run costs less than writing back what lies between"};
+            "writing each run costs less than writing back the gaps between them"};
   return {Independent::sieve, window, true, "runs are small and close to each other"};
 }
 

@@ -164,9 +164,7 @@ def _findings(analysis: Analysis, width: int, all: bool) -> Iterator[Text]:
         yield Text(no_findings(analysis))
         return
     total = sum(finding.seconds for finding in findings)
-    yield heading(
-        "What it costs, and what to do", f"together {wording.seconds(total)}{_of_wall(total, wall)}"
-    )
+    yield heading("Costs and remedies", f"together {wording.seconds(total)}{_of_wall(total, wall)}")
     full = len(findings) if all else FULL_FINDINGS
     shown = len(findings) if all else FULL_FINDINGS + SHORT_FINDINGS
     for number, finding in enumerate(findings[:shown], 1):
