@@ -27,8 +27,7 @@ base::Status read_member_header(const Archive& archive, std::size_t member, Shar
                     header.name == archive.index().name(member) && header.type == row.type;
   const bool fits =
       header.stored == row.stored && header.size == row.size && header.sparse == (row.sparse != 0);
-  return same && fits ? base::Status{}
-                      : shard.damage_error("a member that differs from the index");
+  return same && fits ? base::Status{} : shard.damage_error("a member that differs from the index");
 }
 
 base::Status MemberStream::read_header() {
