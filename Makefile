@@ -23,7 +23,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 JOBS ?= $(shell nproc)
 # The longest unit tests wait most of the time.
-TEST_JOBS := $(shell expr 2 \* $(JOBS))
+TEST_JOBS := $(shell expr 4 \* $(JOBS))
 COUNT ?= 20
 SECONDS_EACH ?= 60
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)

@@ -37,6 +37,7 @@ def test_a_page_shows_the_code_of_its_tutorial(name: str) -> None:
     assert not empty, "run python -m tools.write_samples"
 
 
+@pytest.mark.system
 def test_the_tests_need_pytest_and_pario_alone() -> None:
     """Not the plugins of pytest that pario's own tests need."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "test_exercise.py"]

@@ -166,6 +166,7 @@ def test_it_is_taken_to_come_to_what_earlier_files_of_its_name_did(
     )
 
 
+@pytest.mark.system
 @pytest.mark.mpi
 def test_in_mpi_io_it_has_as_many_writers_as_open_it_together(lustre: Path, library: Path) -> None:
     mpi = MPIS["mpich-5"]

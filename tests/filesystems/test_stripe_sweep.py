@@ -85,6 +85,7 @@ def test_a_log_is_replayed_in_files_of_these_stripes(
     assert "Seconds to replay" in picture.read_text()
 
 
+@pytest.mark.system
 def test_a_file_of_expected_size_gets_the_stripes_of_the_kept_sweep(
     labs: Labs, tmp_path: Path
 ) -> None:

@@ -71,6 +71,7 @@ def test_arguments_are_left_out_everywhere(tmp_path: Path, way: str) -> None:
         assert SECRET.encode() not in path.read_bytes(), path
 
 
+@pytest.mark.system
 def test_arguments_are_kept_by_default(tmp_path: Path) -> None:
     done = run_pario(tmp_path, "--json", "--", "sh", "-c", SCRIPT)
     assert SECRET in json.loads(done.stderr)["job"]["command"]

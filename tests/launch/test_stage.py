@@ -127,6 +127,7 @@ def test_files_of_a_killed_launcher_are_brought_back_later(place: Path) -> None:
     check(place, 1)
 
 
+@pytest.mark.system
 @pytest.mark.mpi
 def test_one_of_several_ranks_brings_back(place: Path) -> None:
     mpi = MPIS["mpich-5"]

@@ -34,6 +34,7 @@ def places(run: Run, function: str) -> Counter[tuple[str, int]]:
     return found
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("function", "mark"), [("MPI_File_write_at_all", "write"), ("MPI_Barrier", "barrier")]
 )
@@ -41,6 +42,7 @@ def test_mpi_calls_belong_to_their_lines(run, function, mark):
     assert places(run, function) == {("sites.c", line_of(mark)): RANKS * STEPS}
 
 
+@pytest.mark.system
 def test_system_calls_of_the_mpi_library_belong_to_the_line_of_the_mpi_call(run):
     job, found = run.job, set()
     for site in job.sites:
@@ -52,6 +54,7 @@ def test_system_calls_of_the_mpi_library_belong_to_the_line_of_the_mpi_call(run)
     assert found == {line_of("write")}
 
 
+@pytest.mark.system
 def test_the_flame_graph_counts_no_second_twice(run):
     leaves = {row.frames[-1] for row in analyze(run.job).stacks}
     assert "MPI_File_write_at_all" in leaves

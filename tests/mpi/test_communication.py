@@ -76,6 +76,7 @@ def test_every_call_is_counted_once_with_its_bytes(run, rank):
     assert run.functions[rank] == expected
 
 
+@pytest.mark.system
 def test_messages_name_peer_and_tag(run):
     assert events_of(run, "MPI_Send", 0)["offset"].tolist() == [1 << 32 | 7, 1 << 32 | 6]
     assert events_of(run, "MPI_Mprobe", 0)["offset"].tolist() == [1 << 32 | 6]
@@ -86,6 +87,7 @@ def test_messages_name_peer_and_tag(run):
     assert events_of(run, "MPI_Irecv", 0)["offset"].tolist() == [(RANKS - 1) << 32 | 9]
 
 
+@pytest.mark.system
 def test_communicators_are_the_same_on_all_their_ranks(run):
     members = sorted((c.size, c.ranks) for c in run.job.communicators)
     everyone = tuple(range(RANKS))
@@ -102,6 +104,7 @@ def test_communicators_are_the_same_on_all_their_ranks(run):
     )
 
 
+@pytest.mark.system
 def test_collective_calls_agree_over_ranks_in_function_and_number(run):
     events = communication(run)
     events = events[events["flags"] & COLLECTIVE > 0]
@@ -119,6 +122,7 @@ def test_collective_calls_agree_over_ranks_in_function_and_number(run):
     assert set(places.values()) == {1}
 
 
+@pytest.mark.system
 def test_waiting_for_a_late_rank_can_be_derived(run):
     last = [events_of(run, "MPI_Barrier", rank)[-1] for rank in range(RANKS)]
     assert len({(int(e["file"]), int(e["offset"])) for e in last}) == 1
@@ -128,6 +132,7 @@ def test_waiting_for_a_late_rank_can_be_derived(run):
     assert all(seconds > 0.1 for seconds in waited[:-1])
 
 
+@pytest.mark.system
 def test_ranks_and_clocks_are_noted(run, request):
     mpi = request.node.callspec.params["run"]
     assert run.job.ranks == RANKS

@@ -90,17 +90,20 @@ def test_views_are_noted_with_their_layouts(run):
     assert views == [(8, "8"), (8 * rank, f"4x8/{8 * RANKS}@0+{4 * 8 * RANKS}")]
 
 
+@pytest.mark.system
 def test_bytes_of_split_collectives_are_counted_once(run):
     found = {c[0]: c[2] for c in calls(run, 0) if "_at_all_" in c[0]}
     assert found == {"MPI_File_write_at_all_begin": BLOCK, "MPI_File_write_at_all_end": 0}
 
 
+@pytest.mark.system
 def test_collective_calls_come_in_the_same_order_on_all_ranks(run):
     orders = [[c[0] for c in calls(run, rank) if c[3] & COLLECTIVE] for rank in range(RANKS)]
     assert len(orders[0]) == 10
     assert orders.count(orders[0]) == RANKS
 
 
+@pytest.mark.system
 def test_posix_calls_of_the_mpi_library_are_nested(run):
     events, ranks = run.job.events, run.job.processes["rank"]
     inner = [
@@ -114,6 +117,7 @@ def test_posix_calls_of_the_mpi_library_are_nested(run):
     )  # non-blocking I/O may end in MPI_Wait
 
 
+@pytest.mark.system
 def test_hints_are_noted_as_asked_and_as_effective(run):
     noted = {
         (h.when, h.key): h.value for h in run.job.hints if h.process == run.job.hints[0].process

@@ -133,6 +133,7 @@ def together(words: str, folder: Path, ranks: int = 3) -> subprocess.CompletedPr
     return run_command([*start, *words.split()], cwd=folder)
 
 
+@pytest.mark.system
 def test_ranks_of_mpi_pack_the_bytes_of_one(folder: Path) -> None:
     done = together(WRITERS["pack"].replace("OUT", "together"), folder)
     assert done.returncode == 0, done.stderr

@@ -135,6 +135,7 @@ def test_a_program_that_changed_after_the_run_gets_no_lines(
     assert any("has changed since the run" in message for message in job.messages)
 
 
+@pytest.mark.system
 def test_inlined_functions_and_streams_of_cpp(trace: Trace, build: Compile, work: Path) -> None:
     run = trace(build("sites.cpp", "-O2"), work / "values", work / "text")
     assert run.status == 0
@@ -206,6 +207,7 @@ def lines(job: Job, function: str) -> Counter[int]:
     return found
 
 
+@pytest.mark.system
 def test_many_files_and_ever_new_stacks_keep_their_sums(
     trace: Trace, build: Compile, work: Path
 ) -> None:
@@ -224,6 +226,7 @@ def test_many_files_and_ever_new_stacks_keep_their_sums(
     assert bool(unknown) == any("have no line of the program" in text for text in job.messages)
 
 
+@pytest.mark.system
 def test_a_loop_after_many_imports_has_its_line(trace: Trace, work: Path, tmp_path: Path) -> None:
     package = tmp_path / "crowd"
     package.mkdir()
@@ -249,6 +252,7 @@ def test_the_setting_switches_call_sites_off(trace: Trace, build: Compile, work:
     assert (len(run.job.sites), run.job.stacks) == (0, [])
 
 
+@pytest.mark.system
 def test_a_storm_of_processes_names_the_line_that_starts_them(trace: Trace, tmp_path: Path) -> None:
     script = tmp_path / "starts.py"
     script.write_text('import subprocess\nfor n in range(100):\n    subprocess.run(["true"])\n')

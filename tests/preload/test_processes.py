@@ -189,6 +189,7 @@ def test_a_worker_that_its_parent_ends_is_not_called_killed(
     assert not [text for text in run.job.messages if "killed" in text]
 
 
+@pytest.mark.system
 def test_only_the_first_killed_children_are_noted(trace: Trace, build: Compile) -> None:
     run = trace(build("orphans.c"), "many", int(signal.SIGKILL))
     assert run.status == 0

@@ -53,6 +53,7 @@ def dataset(directory: Path) -> None:
         file["a"].attrs["unit"] = "m"
 
 
+@pytest.mark.system
 @needs("tar")
 def test_tar(same_under_pario: Compare) -> None:
     fixed = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0"]
@@ -61,6 +62,7 @@ def test_tar(same_under_pario: Compare) -> None:
     assert traced.count("bytes_read", "samples/*") == SAMPLES * SAMPLE
 
 
+@pytest.mark.system
 @needs("cp")
 def test_cp(same_under_pario: Compare) -> None:
     traced = same_under_pario(["cp", "-r", "samples", "copy"], samples)
@@ -93,6 +95,7 @@ def test_gzip(same_under_pario: Compare) -> None:
     )
 
 
+@pytest.mark.system
 @needs("sh", "find", "xargs", "wc", "grep")
 def test_shell_pipeline(same_under_pario: Compare) -> None:
     script = (
@@ -102,6 +105,7 @@ def test_shell_pipeline(same_under_pario: Compare) -> None:
     same_under_pario(["sh", "-c", script], samples_and_numbers, status=3)
 
 
+@pytest.mark.system
 @needs("gcc")
 def test_gcc(same_under_pario: Compare) -> None:
     source = '#include <stdio.h>\nint main(void) { return puts("made") < 0; }\n'
@@ -191,6 +195,7 @@ def test_hdf5_tools(same_under_pario: Compare) -> None:
     )
 
 
+@pytest.mark.system
 @needs_module("h5py")
 def test_h5py(same_under_pario: Compare) -> None:
     traced = same_under_pario([sys.executable, str(SCRIPTS / "h5py_chunks.py")])

@@ -276,6 +276,7 @@ def fail_on_one(sample: dict[str, Any]) -> int:
     return int(sample["n"])
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("options", [{}, {"workers": 2}, {"workers": 2, "processes": True}])
 def test_maps_and_filters_run_in_workers_and_name_records(
     files: list[Dataset], options: dict[str, Any]

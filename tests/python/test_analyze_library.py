@@ -14,7 +14,7 @@ from pario.see.analyze.rules.base import pace
 from pario.see.analyze.split import Times
 from pario.see.report.words import is_contended
 from pario.see.tables.model import Job
-from tests.python.jobs import add_filesystem, add_function, add_record, file_row, make_job
+from tests.python.jobs import add_filesystem, add_function, add_record, make_job
 from tests.python.rule_cases import COUNTERS, KIB, MIB, job
 
 
@@ -143,10 +143,8 @@ def test_few_files_or_cheap_opens_are_no_small_files(files: int, each: float) ->
 
 
 def change_names(made: Job, column: str, functions: dict[str, tuple[int, float]]) -> Finding:
-    for number in range(1000):
-        file_row(made, f"/scratch/q/{number}")
-        counts = {f"{column}s": 3, f"{column}_time": 0.02}
-        add_record(made, 0, f"/scratch/q/{number}", **counts)
+    names = [f"/scratch/q/{number}" for number in range(1000)]
+    add_record(made, 0, names, **{f"{column}s": 3, f"{column}_time": 0.02})
     for name, (calls, seconds) in functions.items():
         add_function(made, 0, name, "posix", calls=calls, seconds=seconds)
     return find(made, "directory-storm")

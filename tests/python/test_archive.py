@@ -244,6 +244,7 @@ def test_a_directory_may_be_named_by_a_link(tmp_path: Path) -> None:
     assert Archive(tmp_path / "out").read("file") == b"1"
 
 
+@pytest.mark.system
 def test_stale_files_of_a_killed_pack_are_removed(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     for number in range(2000):

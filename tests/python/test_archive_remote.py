@@ -213,6 +213,7 @@ def test_a_killed_unpack_continues_over_ssh(ssh_node: Node) -> None:
     check_unpack_resumed(ssh_node)
 
 
+@pytest.mark.system
 def test_shards_are_transferred_at_the_same_time(node: Node) -> None:
     tree = node.tree()
     folder, begun = node.root / "bin", node.root / "begun"
@@ -230,6 +231,7 @@ def test_shards_are_transferred_at_the_same_time(node: Node) -> None:
     assert facts_of(node.root / "x") == facts_of(tree)
 
 
+@pytest.mark.system
 def test_an_archive_is_sent_unchanged(node: Node) -> None:
     pack(node.tree(), node.root / "x.pack", shards=2)
     done = node.run("pack", "x.pack", "-o", "node:~/sent.pack", status=0)
@@ -258,6 +260,7 @@ def test_a_directory_that_changed_after_a_kill_is_packed_again(node: Node) -> No
     assert facts_of(node.root / "back") == facts_of(tree)
 
 
+@pytest.mark.system
 def test_a_longer_file_of_an_earlier_transfer_is_replaced(node: Node) -> None:
     archive = node.root / "home" / "x.pack"
     pack(node.tree(), archive, shards=2)
@@ -316,6 +319,7 @@ def test_hosts_without_rsync_are_named(node: Node) -> None:
     assert node.names() == ["home", "tree"] and node.names("home") == []
 
 
+@pytest.mark.system
 def test_places_that_cannot_be_used_are_refused_before_the_work(node: Node) -> None:
     tree = node.tree()
     (node.root / "home" / "taken").mkdir()
@@ -347,6 +351,7 @@ def test_one_process_transfers_a_directory(node: Node) -> None:
         assert ".tree.pario-transfer is in use by another transfer" in done.stderr
 
 
+@pytest.mark.system
 def test_names_that_the_shell_would_read_are_kept(node: Node) -> None:
     pack(node.tree(), node.root / "x.pack")
     name = "a b'c$(touch oops);*"

@@ -285,6 +285,7 @@ def test_a_part_needs_only_its_chunks(tmp_path: Path, monkeypatch: pytest.Monkey
     assert frames is not None and sizes == frames[1:3, 1].tolist()
 
 
+@pytest.mark.system
 def test_a_killed_save_leaves_the_earlier_checkpoint(tmp_path: Path) -> None:
     save(tmp_path, {"T": FULL})
     program = """

@@ -140,6 +140,7 @@ def test_a_checkpoint_that_is_removed_while_it_is_opened_gives_way_to_a_newer_on
     assert state.step == 2 and state["T"].tolist() == list(range(9))
 
 
+@pytest.mark.system
 def test_a_forked_child_does_not_mark_the_checkpoint_of_its_parent(tmp_path):
     save(tmp_path, {1: 0.5})
     (path,) = tmp_path.glob("*.h5")

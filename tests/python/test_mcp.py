@@ -193,6 +193,7 @@ def test_a_client_changes_a_program_that_no_setting_repairs(tmp_path: Path) -> N
     assert compared["id"] in ("compare.faster", "compare.not-faster")  # by the load of the machine
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("walls", "id"), [((9, 4), "faster"), ((4, 9), "not-faster")])
 def test_a_comparison_names_the_faster_run_and_leads_to_the_report_of_the_second(
     tmp_path: Path, walls: tuple[int, int], id: str

@@ -17,6 +17,7 @@ print("written")
 """
 
 
+@pytest.mark.system
 def test_a_cell_runs_traced_and_shows_its_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -368,6 +368,7 @@ class TestLooks:
             assert [bytes(record) for record in Dataset(tmp_path / "raw")] == [b"a", b"bc", b"def"]
 
 
+@pytest.mark.system
 def test_an_exchange_after_an_interrupt_waits_for_other_ranks(tmp_path):
     lines, waits = tmp_path / "in.txt", []
     lines.write_bytes(b"a line\n" * 100_000)

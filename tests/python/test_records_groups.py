@@ -619,6 +619,7 @@ def count_bytes_read(work: Callable[[], object]) -> int:
     return count() - before
 
 
+@pytest.mark.system
 def test_a_few_rows_of_a_large_group_are_read_without_the_rows_behind_them(large: Path) -> None:
     dataset = Dataset(large, column="data", memory=1 << 20)
     found: list[bytes] = []

@@ -82,6 +82,7 @@ def send_error(loader: Loader, sender) -> None:
         sender.send(f"{type(error).__name__}: {error}")
 
 
+@pytest.mark.system
 def test_a_program_that_processes_cannot_import_is_an_error(dataset, tmp_path):
     """Without a ``__main__`` guard each process would run the program again."""
     program = tmp_path / "program.py"

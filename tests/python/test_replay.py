@@ -375,6 +375,7 @@ def test_no_text_is_longer_than_printf_can_make_it(length: int, played: int) -> 
     assert (text["verb"], text["length"]) == (numbers()["fprintf"], played)
 
 
+@pytest.mark.system
 def test_a_descriptor_that_cannot_be_made_is_reported_with_its_own_error(tmp_path: Path) -> None:
     attached = np.zeros(1, OPERATION)
     attached["verb"], attached["offset"] = numbers()["attach"], os.O_RDWR

@@ -196,6 +196,7 @@ def test_a_row_equals_the_report_of_its_run(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.system
 def test_a_log_that_kills_its_reader_is_a_row_with_the_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -183,6 +183,7 @@ def test_a_failing_replay_is_named_and_the_others_continue(job: Job, tmp_path: P
     assert found.original.median == 2.0
 
 
+@pytest.mark.system
 def test_a_replay_that_takes_too_long_is_ended_and_not_chosen(
     job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

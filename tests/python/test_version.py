@@ -63,11 +63,13 @@ def find_version(folder: Path, output: Path) -> str:
     return metadata.PathDistribution(made).version
 
 
+@pytest.mark.system
 def test_a_tagged_commit_has_the_version_of_its_tag(clone: Path, tmp_path: Path) -> None:
     git(clone, "tag", "v9.8.7")
     assert find_version(clone, tmp_path / "metadata") == "9.8.7"
 
 
+@pytest.mark.system
 def test_a_later_commit_has_the_next_version_and_names_itself(clone: Path, tmp_path: Path) -> None:
     git(clone, "tag", "v9.8.7")
     git(clone, "commit", "-q", "--allow-empty", "-m", "second")
@@ -76,12 +78,14 @@ def test_a_later_commit_has_the_next_version_and_names_itself(clone: Path, tmp_p
     assert re.fullmatch(rf"9\.8\.8\.dev1\+g{commit}\w*", found)
 
 
+@pytest.mark.system
 def test_a_clone_without_tags_names_the_commit(clone: Path, tmp_path: Path) -> None:
     commit = git(clone, "rev-parse", "--short=7", "HEAD")
     found = find_version(clone, tmp_path / "metadata")
     assert re.fullmatch(rf"0\.1\.dev1\+g{commit}\w*", found)
 
 
+@pytest.mark.system
 def test_a_source_archive_keeps_the_version_without_git(clone: Path, tmp_path: Path) -> None:
     git(clone, "tag", "v9.8.7")
     archive = build_sources(clone, tmp_path / "sdist")
@@ -91,6 +95,7 @@ def test_a_source_archive_keeps_the_version_without_git(clone: Path, tmp_path: P
     assert find_version(tmp_path / "pario-9.8.7", tmp_path / "metadata") == "9.8.7"
 
 
+@pytest.mark.system
 def test_an_archive_of_git_keeps_the_version(clone: Path, tmp_path: Path) -> None:
     git(clone, "tag", "v9.8.7")
     git(clone, "archive", "--prefix=sources/", "-o", str(tmp_path / "git.tar"), "HEAD")
@@ -99,6 +104,7 @@ def test_an_archive_of_git_keeps_the_version(clone: Path, tmp_path: Path) -> Non
     assert find_version(tmp_path / "sources", tmp_path / "metadata") == "9.8.7"
 
 
+@pytest.mark.system
 def test_a_copy_without_git_and_metadata_has_no_version(clone: Path, tmp_path: Path) -> None:
     shutil.copytree(clone, tmp_path / "copy", ignore=shutil.ignore_patterns(".git*"))
     assert find_version(tmp_path / "copy", tmp_path / "metadata") == "0.0"

@@ -99,6 +99,7 @@ def test_each_finished_test_has_a_line(checkout):
     )
 
 
+@pytest.mark.system
 def test_a_resumed_run_runs_failed_and_new_tests_only(checkout):
     checkout.makepyfile(test_mixed=MIXED)
     commit_all(checkout.path)
@@ -118,6 +119,7 @@ def test_a_resumed_run_runs_failed_and_new_tests_only(checkout):
     assert result.ret == 0
 
 
+@pytest.mark.system
 def test_a_killed_run_is_resumed_after_the_last_finished_test(checkout):
     checkout.makepyfile(
         test_kill="""
@@ -194,6 +196,7 @@ def test_a_file_with_a_torn_header_is_begun_anew(checkout):
     assert outcomes() == {"test_one": "passed"}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("change", ["commit", "edit"])
 def test_a_file_of_other_code_is_refused(checkout, change):
     checkout.makepyfile(test_one="def test_one(): pass")
@@ -226,6 +229,7 @@ def test_a_module_that_cannot_be_imported_is_an_error_until_it_can(checkout):
     assert outcomes() == {"test_one": "passed"}
 
 
+@pytest.mark.system
 def test_a_second_run_at_the_same_time_is_refused(checkout):
     checkout.makepyfile(
         test_nested="""

@@ -263,6 +263,7 @@ def _read(path: Path) -> str:
     return path.read_text() if path.exists() else ""
 
 
+@pytest.mark.system
 def test_an_error_of_pytest_itself_is_a_result(checkout, run_all):
     (checkout / "conftest.py").write_text("import no_such_module\n")
     step = partial(test_steps.run_pytest, step="pytest", arguments=["-p", "no:cacheprovider"])
