@@ -32,7 +32,7 @@ _HERE = "{files}"
 
 def last_choice(job: Job, directory: Path) -> Choice | None:
     """The settings of the last tune of the same pattern on a file system; None without any."""
-    with suppress(ParioError):
+    with suppress(OSError, ParioError):
         return _TUNED.read(_path(job, directory), lambda fields: _parse(fields, _home(job)))
     return None
 
@@ -50,7 +50,7 @@ def keep_choice(job: Job, directory: Path, choice: Choice) -> None:
 
 def find_rejected(job: Job, directory: Path) -> frozenset[Setting]:
     """The settings of the pattern with which the program was not faster."""
-    with suppress(ParioError):
+    with suppress(OSError, ParioError):
         kept = _REJECTED.read(
             rejections(job, directory), lambda fields: frozenset(map(_setting, fields["settings"]))
         )
