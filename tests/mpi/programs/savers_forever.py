@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -49,10 +50,27 @@ def save_by_dcp(
             yield step - 1
         writer = Writer(directory, step=step, keep=2, durable=False)
         if background:
-            pending = dcp.async_save(state, storage_writer=writer)
+            with hold_signals():
+                pending = dcp.async_save(state, storage_writer=writer)
         else:
             dcp.save(state, storage_writer=writer, no_dist=ranks == 1)
             yield step
+
+
+@contextmanager
+def hold_signals() -> Iterator[None]:
+    """Signals wait. An exception while an executor of Python starts its thread leaves a thread that
+    the interpreter's end waits for."""
+    held: list[int] = []
+    numbers = signal.SIGINT, signal.SIGTERM
+    before = [signal.signal(one, lambda number, _: held.append(number)) for one in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+    for number in held:
+        signal.raise_signal(number)
 
 
 def save_by_dcp_async(*where: object) -> Iterator[int]:
