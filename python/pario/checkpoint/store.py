@@ -122,7 +122,8 @@ class Store:
         except BlockingIOError as error:
             self.release()
             raise CheckpointError(
-                f"{self.directory}: another Writer is writing checkpoints there"
+                f"{self.directory}: another Writer is writing checkpoints there; wait until it is"
+                " closed (of dcp.async_save: until its future has a result)"
             ) from error
         except OSError as error:
             raise CheckpointError(

@@ -93,6 +93,24 @@ def equal(one: object, other: object) -> bool:
     return type(one) is type(other) and one == other
 
 
+class Interrupted(Reader):
+    """Rank 1 is interrupted before it meets the others."""
+
+    def _require_state(self) -> object:
+        if distributed.get_rank() == 1:
+            raise KeyboardInterrupt
+        return super()._require_state()
+
+
+def load_interrupted(path: Path) -> Callable[[int], None]:
+    """A program of which all ranks fail at once."""
+
+    def load(rank: int) -> None:
+        dcp.load({"grid": torch.zeros_like(GRID)}, storage_reader=Interrupted(path))
+
+    return load
+
+
 def main(directory: Path) -> None:
     store = directory / "store"
     path, expected = directory / "ckpt", directory / "expected.pt"
@@ -103,9 +121,11 @@ def main(directory: Path) -> None:
         if rank == 0:
             print(f"saved by {distributed.get_world_size()}")
         torch.save(flat(state), expected if rank == 0 else os.devnull)
-        state |= {f"stage{rank}": {"w": torch.full((rank + 1,), float(rank))}}
-        state |= {f"loader{rank}": {"rank": rank, "seen": b"seen by %d" % rank}}
-        dcp.save(state, storage_writer=Writer(path, step=10, durable=False))
+        own = {
+            f"stage{rank}": {"w": torch.full((rank + 1,), float(rank))},
+            f"loader{rank}": {"rank": rank, "seen": b"seen by %d" % rank},
+        }
+        dcp.save(state | own, storage_writer=Writer(path, step=10, durable=False))
 
     def load(rank: int) -> None:
         """Into another division, by other ranks."""
@@ -163,6 +183,7 @@ def main(directory: Path) -> None:
     assert checkpoint.load(None, path).step == 10
     for count in counts:
         assert run(count, store, load) == [0] * count, count
+    assert run(2, store, load_interrupted(path)) == [1, 1]
     assert run(2, store, save_in_background) == [0, 0]
     assert run(2, store, save_and_die) == [1, -signal.SIGKILL]
     assert run(1, store, load) == [0]

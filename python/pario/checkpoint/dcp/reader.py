@@ -24,7 +24,7 @@ from torch.futures import Future
 
 from pario.checkpoint import trees
 from pario.checkpoint.container import TREE
-from pario.checkpoint.dcp.storage import Storage
+from pario.checkpoint.dcp.storage import Storage, tell_errors
 from pario.checkpoint.dcp.values import Array
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.marker import has_marker
@@ -33,7 +33,8 @@ from pario.checkpoint.reader import State, load
 from pario.checkpoint.reading import Part
 from pario.checkpoint.store import document
 from pario.checkpoint.tensors import array_of_leaf, make_leaf, to_array, to_tensor, unpickle
-from pario.ranks import PATIENCE
+from pario.interrupts import postpone_interrupt
+from pario.ranks import PATIENCE, Ranks
 
 
 class Reader(Storage[LoadPlan], StorageReader):  # type: ignore[misc]
@@ -100,9 +101,18 @@ class Reader(Storage[LoadPlan], StorageReader):  # type: ignore[misc]
     ) -> None:
         """Does nothing: :meth:`read_metadata` has opened the checkpoint."""
 
+    @postpone_interrupt()
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
         """Reads the values of the plan. Collective."""
-        ranks, state = self._ranks(), self._require_state()
+        ranks = self._ranks()
+        with tell_errors(ranks):
+            self._read_together(ranks, plan, planner)
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    def _read_together(self, ranks: Ranks, plan: LoadPlan, planner: LoadPlanner) -> None:
+        state = self._require_state()
         wanted = _Wanted(self._values, cast=self._cast)
         names = ranks.together(
             f"dcp.load({state.path})", lambda: wanted.collect(state, plan, planner), unite
@@ -118,9 +128,6 @@ class Reader(Storage[LoadPlan], StorageReader):  # type: ignore[misc]
                 kind = self._values[item.storage_index.fqn].get("type", "")
                 target.copy_(to_tensor(arrays[name][number], kind))
             planner.commit_tensor(item, target)
-        done: Future[None] = Future()
-        done.set_result(None)
-        return done
 
     def _require_state(self) -> State:
         if self._state is None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -23,6 +25,18 @@ def place_of(path: str | os.PathLike[str]) -> tuple[Path, int | None]:
     place = Path(path)
     match = _STEP.fullmatch(place.name)
     return (place.parent, int(match[1])) if match else (place, None)
+
+
+@contextmanager
+def tell_errors(ranks: Ranks) -> Iterator[None]:
+    """Lets a rank with an error leave, so that no other one waits for it: PyTorch keeps the error
+    until all ranks have come so far."""
+    try:
+        yield
+    except BaseException as error:
+        with suppress(Exception):  # another rank has died
+            ranks.leave(error)
+        raise
 
 
 class Storage(Generic[_Plan]):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from torch.futures import Future
 from pario.checkpoint import writer
 from pario.checkpoint.arrays import Saved, blocks
 from pario.checkpoint.container import TREE
-from pario.checkpoint.dcp.storage import Storage
+from pario.checkpoint.dcp.storage import Storage, tell_errors
 from pario.checkpoint.dcp.values import Collected, Facts, tree_of
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Shape
@@ -134,12 +133,8 @@ class Writer(Storage[SavePlan], StorageWriter):  # type: ignore[misc]
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
         """Writes and publishes the checkpoint. Collective; raises CheckpointError on all ranks."""
         ranks = self._ranks()
-        try:
+        with tell_errors(ranks):
             return self._write_together(ranks, plan, planner)
-        except BaseException as error:  # PyTorch keeps it until all ranks have come so far
-            with suppress(Exception):  # another rank has died
-                ranks.leave(error)
-            raise
 
     def _write_together(
         self, ranks: Ranks, plan: SavePlan, planner: SavePlanner
