@@ -8,6 +8,7 @@ import pickle
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -223,16 +224,18 @@ class Ranks:
 
     def leave(self, error: BaseException) -> None:
         """Reports the end of this rank by an error to the others: they get it in their current or
-        next collective call. The last call of this rank; it does not wait."""
+        next collective call. The last call of this rank; it does not wait, nor raise if another
+        rank has died."""
         if self._messages is None:
             return
         text = "it was interrupted" if isinstance(error, KeyboardInterrupt) else _text(error)
-        if self.is_first:
-            for rank in range(1, self.size):
-                self._send(rank, (_LAST, f"rank 0: {text}", None))
-        else:
-            self._asked += 1
-            self._send(0, (self._asked, (_END, text, None)))
+        with suppress(Exception):
+            if self.is_first:
+                for rank in range(1, self.size):
+                    self._send(rank, (_LAST, f"rank 0: {text}", None))
+            else:
+                self._asked += 1
+                self._send(0, (self._asked, (_END, text, None)))
 
     def _leave(self, what: str, outcome: _Outcome, decide: Callable[[list[Any]], Any]) -> None:
         """Reports an interrupt to the other ranks. Rank 0 waits for them _GRACE seconds at most,

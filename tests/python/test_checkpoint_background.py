@@ -22,10 +22,10 @@ from pario.checkpoint import (
     exchange,
     load,
     relay,
+    saving,
     store,
 )
 from pario.checkpoint import removal as removal_module
-from pario.checkpoint import writer as writer_module
 from pario.checkpoint.geometry import whole
 from tests.python.support.threads import run
 from tests.support.waiting import PATIENCE
@@ -422,7 +422,7 @@ def test_a_save_waits_for_a_removal_if_it_needs_the_space(tmp_path, monkeypatch,
     with Writer(None, tmp_path, keep=1, durable=False) as writer:
         for number in range(2):
             writer.save(number, {"T": field_at(number)})
-        monkeypatch.setattr(writer_module, "check_space", full)
+        monkeypatch.setattr(saving, "check_space", full)
         writer.save(2, {"T": field_at(2)})
     assert load(None, tmp_path).step == 2
 

@@ -23,9 +23,9 @@ from pario.checkpoint import (
     load,
     plan,
     removal,
+    saving,
     stage,
 )
-from pario.checkpoint import writer as writer_module
 from pario.checkpoint.geometry import whole
 from pario.checkpoint.header import read_header
 from tests.python.support.threads import run
@@ -235,7 +235,7 @@ def test_two_saves_of_a_step_are_distinguished(tmp_path, monkeypatch):
 
 def test_each_node_needs_space_for_its_own_part(tmp_path, monkeypatch):
     asked = []
-    for module in (plan, writer_module):
+    for module in (plan, saving):
         monkeypatch.setattr(module, "check_space", lambda path, needed: asked.append(needed))
 
     def program(ranks):
@@ -362,7 +362,7 @@ def test_a_half_removed_leftover_is_removed(tmp_path, monkeypatch):
 
 def test_a_half_written_file_is_no_leftover(tmp_path):
     with writer(None, tmp_path) as ckpt:
-        place = ckpt._target
+        place = ckpt._draining.store
     place.part(7).write_bytes(b"half")
     place.path(8).write_bytes(b"without a note")
     place.path(8).with_suffix(".json").write_text(json.dumps({"step": 8}))

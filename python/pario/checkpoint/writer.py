@@ -3,59 +3,26 @@
 from __future__ import annotations
 
 import os
-import platform
 import socket
-import subprocess
-import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from pario.checkpoint import container, exchange, relay, transfer
-from pario.checkpoint.arrays import Converter, Given
-from pario.checkpoint.attributes import check_attrs
+from pario.checkpoint.arrays import Given
 from pario.checkpoint.background import Owner, Pending, Snapshot, count_done
 from pario.checkpoint.compression import check_compress
-from pario.checkpoint.container import Label
 from pario.checkpoint.errors import CheckpointError
-from pario.checkpoint.identity import Identity
-from pario.checkpoint.parts import check_files, groups, part_number, plan_parts
-from pario.checkpoint.plan import (
-    Copy,
-    RankData,
-    RankResult,
-    SavePlan,
-    SaveRequest,
-    plan_compressed,
-    plan_one_file,
-)
+from pario.checkpoint.parts import check_files
 from pario.checkpoint.ranks import ranks_of
 from pario.checkpoint.retention import Keep, Retention, rules_of
+from pario.checkpoint.saving import Form, Saving
 from pario.checkpoint.stage import Draining
 from pario.checkpoint.store import Store
-from pario.checkpoint.transfer import check_space
-from pario.copying import write_all
 from pario.interrupts import check, keep_error, postpone_interrupt
 from pario.paths import local_path
-from pario.progress import Show, show_long_work, silent
-from pario.ranks import PATIENCE, Ranks, node_name
-from pario.version import version
-
-
-@dataclass(frozen=True)
-class _Task:
-    """A checkpoint that is being written."""
-
-    label: Label
-    plan: SavePlan
-    data: RankData
-    made: bool  # rank 0's file exists
-    joint: bool  # the ranks may write rank 0's file together
+from pario.progress import show_long_work
+from pario.ranks import PATIENCE, node_name
 
 
 def _no_copy(given: Sequence[Given]) -> Sequence[Given]:
@@ -146,35 +113,30 @@ class Writer:
         for place in (path, stage):
             local_path(place or "", CheckpointError)
         self._owner = Owner(f"the Writer of {path}")
-        self._files, self._group_of = files, list[int]()
-        self._safetensors, self._compress = safetensors, compress is not None
         self._given, self._ranks = comm, ranks_of(comm, patience)
         self._in_background = self._ranks.again()
         self._snapshots = [Snapshot(shared=self._ranks.size > 1) for _ in range(in_flight)]
         self._pending = deque[Pending]()
         self._closed = False
         self._store = Store(path, in_parts=files != 1, durable=durable)
-        self._durable = durable
-        self._retention = Retention(rules_of(keep))
-        self._converter = Converter(self._ranks.rank, self._ranks.size)
-        self._plan: SavePlan | None = None
-        self._about: dict[str, Any] = {}
+        form = Form(files, safetensors, compress is not None, durable)
+        self._saving = Saving(
+            self._ranks, self._store, form, Retention(rules_of(keep)), self._forget_moves
+        )
         self._draining: Draining | None = None
         try:
-            self._open(path, stage, stage_bytes)
+            self._open(path, stage, stage_bytes, durable)
             check()
         except BaseException as error:
             self._leave(error)
             raise
-        #: The store where the ranks write.
-        self._target = self._draining.store if self._draining else self._store
-        self._nodes = self._draining.nodes if self._draining else 1
 
     def _open(
         self,
         path: str | os.PathLike[str],
         stage: str | os.PathLike[str] | None,
         stage_bytes: int,
+        durable: bool,
     ) -> None:
         where = socket.gethostname(), node_name()
         self._ranks.together(f"checkpoint.Writer({path})", lambda: where, self._begin)
@@ -183,10 +145,11 @@ class Writer:
                 self._ranks,
                 stage,
                 self._store,
-                self._publish,
-                durable=self._durable,
+                self._saving.publish,
+                durable=durable,
                 most=stage_bytes,
             )
+            self._saving.save_on_stage(self._draining)
 
     def __enter__(self) -> Writer:
         return self
@@ -205,8 +168,7 @@ class Writer:
         """Ends this rank's part after an error. Reports it to the other ranks, which would wait
         for this one, unless they have the same error or the ranks are not those of this Writer."""
         if error and self._ranks is not self._given and not isinstance(error, CheckpointError):
-            with suppress(Exception):  # another rank has died
-                self._ranks.leave(error)
+            self._ranks.leave(error)
         self._release()
 
     @postpone_interrupt()
@@ -310,9 +272,10 @@ class Writer:
             self._save_on_stage(self._draining, step, arrays, attrs or {})
             return self._store.path(step)
         self._await_pending(0)
-        task, ranks = self._begin_step(step, arrays, attrs or {}, _no_copy), self._ranks
+        saving, ranks = self._saving, self._ranks
+        task = saving.begin(step, arrays, attrs or {}, _no_copy)
         with show_long_work(f"saving {self._store.path(step)}", here=ranks.rank == 0) as show:
-            return self._conclude(ranks, task, lambda: self._write(ranks, task, show))
+            return saving.conclude(ranks, task, lambda: saving.write(ranks, task, show))
 
     @postpone_interrupt()
     def save_async(
@@ -355,14 +318,14 @@ class Writer:
         if self._draining:
             return self._save_on_stage(self._draining, step, arrays, attrs or {})
         self._await_pending(self._keep_at_most(step))
-        snapshot, ranks = self._snapshots[0], self._in_background
-        task = self._begin_step(step, arrays, attrs or {}, snapshot.copy)
-        moves = self._share_moves(snapshot, task)
+        snapshot, saving, ranks = self._snapshots[0], self._saving, self._in_background
+        task = saving.begin(step, arrays, attrs or {}, snapshot.copy)
+        moves = saving.share_moves(snapshot, task)
         self._snapshots.append(self._snapshots.pop(0))  # the oldest one is next
         pending = Pending(
             step,
-            lambda: self._write_for_node(ranks, task, moves),
-            lambda written: self._conclude(ranks, task, written),
+            lambda: saving.write_copies(ranks, task, moves),
+            lambda written: saving.conclude(ranks, task, written),
             self._pending[-1] if self._pending else None,
             alone=ranks.threads,
         )
@@ -387,34 +350,29 @@ class Writer:
         if self._closed:
             raise CheckpointError(f"{self._store.directory}: this Writer is closed")
 
-    def _share_moves(self, snapshot: Snapshot, task: _Task) -> relay.Moves:
-        """The writes of this rank from the copies of its node; computed once for a plan. With
-        compressed arrays a rank writes its own."""
-        if self._compress:
-            moves = task.plan.moves(task.data, self._ranks.rank, all_ranks=False)
-            return {name: [mine] for name, mine in moves.items()}
-        if snapshot.moves is None:
-            step, ranks = task.label.step, self._ranks
-            made = [task.plan.part[0]] if task.plan.part else []
-            moves = task.plan.moves(task.data, ranks.rank, all_ranks=False)
-            what = f"save(step {step})"
-            with self._discarded_on_failure(step):
-                snapshot.moves = relay.share(ranks, what, snapshot.memory, moves, made)
-        return snapshot.moves
-
     def _save_on_stage(
         self, draining: Draining, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any]
     ) -> Pending:
         """Stages a checkpoint. Waits for older ones to be drained while the stage is full."""
         self._await_pending(draining.keep_at_most(step, self._pending))
-        ranks, task = self._ranks, self._begin_step(step, arrays, attrs, _no_copy)
+        saving, ranks = self._saving, self._ranks
+        task = saving.begin(step, arrays, attrs, _no_copy)
         with show_long_work(f"staging {self._store.path(step)}", here=ranks.rank == 0) as show:
-            self._conclude(ranks, task, lambda: self._write(ranks, task, show))
+            saving.conclude(ranks, task, lambda: saving.write(ranks, task, show))
         moves = task.plan.moves(task.data, ranks.rank, all_ranks=False)
         previous = self._pending[-1] if self._pending else None
         self._pending.append(draining.start(task.label.identity, task.plan, moves, previous))
         task.plan.free_frames()
         return self._pending[-1]
+
+    def _begin(self, where: list[tuple[str, str]]) -> None:
+        """Locks the directory, on rank 0. ``where``: host and node of each rank."""
+        self._store.claim()
+        self._saving.remember_ranks(where)
+
+    def _forget_moves(self) -> None:
+        for snapshot in self._snapshots:
+            snapshot.forget()
 
     def _release(self) -> None:
         """Finishes this rank's writes and unlocks the directory. Not collective: other ranks may
@@ -431,194 +389,3 @@ class Writer:
             pending = self._pending.popleft()
             if not pending.reported:
                 pending.result()
-
-    def _conclude(self, ranks: Ranks, task: _Task, write: Callable[[], RankResult]) -> Path:
-        """Completes a checkpoint when all ranks have written."""
-        with self._discarded_on_failure(task.label.step):
-            return ranks.together(
-                f"the end of saving step {task.label.step}",
-                write,
-                lambda results: self._finish(task, results),
-            )
-
-    def _begin(self, where: list[tuple[str, str]]) -> None:
-        """Locks the directory, on rank 0. ``where``: host and node of each rank."""
-        self._store.claim()
-        self._group_of = groups(self._files, [node for _, node in where])
-        self._about = {
-            "pario": version(),
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "ranks": len(where),
-            "hosts": sorted({host for host, _ in where}),
-            "command": sys.argv,
-            "git": _git_describe(),
-        }
-
-    @contextmanager
-    def _discarded_on_failure(self, step: int) -> Iterator[None]:
-        """Removes the unfinished step where the body raises an error."""
-        try:
-            yield
-        except BaseException as error:
-            if self._draining:
-                self._draining.discard(step)
-            elif self._ranks.rank == 0:
-                self._store.discard(step)
-            if isinstance(error, OSError):
-                reason = error.strerror or error
-                raise CheckpointError(f"{self._target.part(step)}: {reason}") from error
-            raise
-
-    def _begin_step(
-        self, step: int, arrays: Mapping[str, Any], attrs: Mapping[str, Any], copy: Copy
-    ) -> _Task:
-        """Plans a save and collects this rank's data. With a known plan the data is collected
-        first, so that no rank writes while others copy."""
-        given: list[Given] = []
-        data: list[RankData] = []
-
-        def enter() -> tuple[bool, bool]:
-            if not isinstance(step, int | np.integer) or step < 0:
-                raise CheckpointError(f"step {step!r}; expected a number from 0 on")
-            if self._ranks.rank == 0 or self._draining:
-                self._target.clear_link(step)
-            given.extend(self._converter.convert(name, value) for name, value in arrays.items())
-            plan = self._plan
-            same = plan is not None and plan.facts == [one.facts for one in given]
-            if plan is not None and same:
-                data.append(plan.collect(given, copy))
-            return same, self._ranks.can_open_files
-
-        def decide(everyones: list[tuple[bool, bool]]) -> tuple[Identity, bool, bool]:
-            self._retention.check_attrs(attrs)
-            own = self._store.next_identity(step)
-            same, joint = (all(answers) for answers in zip(*everyones, strict=True))
-            again = self._plan is not None and same
-            if again:
-                self._prepare(Label(step, attrs, self._about, own))
-            return own, again, joint
-
-        own, again, joint = self._ranks.together(f"save(step {step})", enter, decide)
-        label = Label(step, attrs, self._about, own)
-        if again:
-            assert self._plan is not None
-            return _Task(label, self._plan, data[0], not self._plan.independent, joint)
-        plan, collected = self._make_plan(label, given, copy)
-        return _Task(label, plan, collected, True, joint)
-
-    def _make_plan(
-        self, label: Label, given: Sequence[Given], copy: Copy
-    ) -> tuple[SavePlan, RankData]:
-        """Plans a save of new arrays, makes its files, and collects this rank's data."""
-        self._target.await_removal()
-        request = SaveRequest(
-            str(self._target.part(label.step)),
-            label,
-            {one.facts.name: one.attrs for one in given},
-            self._nodes,
-            self._safetensors,
-        )
-        facts = [one.facts for one in given]
-        self._plan = None
-        for snapshot in self._snapshots:
-            snapshot.forget()
-        with self._discarded_on_failure(label.step):
-            if self._compress:
-                plan = plan_compressed(self._ranks, request, given)
-            elif self._files == 1:
-                plan = plan_one_file(self._ranks, request, facts)
-            else:
-                plan = plan_parts(self._group_of, self._ranks, request, facts)
-            data = self._ranks.agree(f"save(step {label.step})", lambda: plan.collect(given, copy))
-        if not self._compress:  # frames have other places in each save
-            self._plan = plan
-        return plan, data
-
-    def _prepare(self, label: Label) -> None:
-        """Prepares a save with a known plan, on rank 0: checks the space, and makes its file where
-        other ranks need it."""
-        assert self._plan is not None
-        check_attrs(label.attrs)
-        with self._discarded_on_failure(label.step):
-            self._target.begin(label.step)
-            self._check_space(label.step, self._plan.space_needed(self._nodes))
-            if not self._plan.independent:
-                self._make_container(self._plan, label)
-
-    def _check_space(self, step: int, needed: int) -> None:
-        """Checks the space; waits for removals only where their space is needed."""
-        path = str(self._target.part(step))
-        try:
-            check_space(path, needed)
-        except CheckpointError:
-            self._target.await_removal()
-            check_space(path, needed)
-
-    def _make_container(self, plan: SavePlan, label: Label) -> None:
-        assert plan.master is not None
-        skeleton = container.relabel(plan.master.skeleton, label)
-        container.write(str(self._target.container(label.step)), skeleton)
-
-    def _write(self, ranks: Ranks, task: _Task, show: Show = silent) -> RankResult:
-        """Writes this rank's data: alone, or together with other ranks where some have short
-        runs."""
-        part, plan, show = self._make_files(ranks, task), task.plan, ranks.moving(show)
-        alone = plan.independent or not task.joint
-        for name, moves in plan.moves(task.data, ranks.rank, all_ranks=not alone).items():
-            path, durable = str(part / name), self._durable and not self._draining
-            if alone:
-                transfer.write(path, moves, durable=durable, show=show)
-            else:
-                node = bool(self._draining)  # whose stage has a file of its own
-                exchange.write(ranks, path, moves, durable=durable, node=node, show=show)
-        return plan.result(task.data)
-
-    def _write_for_node(self, ranks: Ranks, task: _Task, moves: relay.Moves) -> RankResult:
-        """Writes this rank's share of its node's copies, in the background."""
-        part = self._make_files(ranks, task)
-        show = ranks.moving() if ranks.threads else silent
-        for name, by_rank in moves.items():
-            exchange.write_for_all(str(part / name), by_rank, durable=self._durable, show=show)
-        return task.plan.result(task.data)
-
-    def _make_files(self, ranks: Ranks, task: _Task) -> Path:
-        """Makes this rank's files when removals are complete. Returns their directory."""
-        self._target.await_removal()
-        part, plan = self._target.part(task.label.step), task.plan
-        if ranks.rank == 0 and not task.made:
-            self._make_container(plan, task.label)
-        if self._draining:
-            self._target.begin(task.label.step)  # rank 0 has done it on its own node only
-        if plan.part is not None:
-            name, skeleton = plan.part
-            own = replace(task.label.identity, part=part_number(name))
-            container.write(str(part / name), replace(skeleton, identity=own))
-        return part
-
-    def _finish(self, task: _Task, results: Sequence[RankResult]) -> Path:
-        """Writes packed arrays and checksums, and publishes the checkpoint, on rank 0."""
-        master, step = task.plan.master, task.label.step
-        assert master is not None
-        sums = [one.sums for one in results]
-        master.check_replicated(sums)
-        with transfer.open_file(str(self._target.container(step)), os.O_RDWR) as file:
-            master.unpacking.write(file, [one.packed for one in results])
-            write_all(file, master.skeleton.places.sums, master.order_sums(sums))
-            if self._durable and not self._draining:
-                os.fsync(file)
-        return self._store.path(step) if self._draining else self._publish(self._store, step)
-
-    def _publish(self, store: Store, step: int) -> Path:
-        """Publishes a step of ``store``, and removes those that no rule keeps."""
-        return store.publish(step, self._retention.select_removable)
-
-
-def _git_describe() -> str:
-    """The version of the running program; empty where git does not know it."""
-    place = Path(sys.argv[0]).resolve().parent if sys.argv and sys.argv[0] else Path.cwd()
-    command = ["git", "-C", str(place), "describe", "--always", "--dirty"]
-    with suppress(OSError, subprocess.SubprocessError):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
-        return done.stdout.strip()
-    return ""

@@ -48,8 +48,7 @@ def ranks_here(environment: Mapping[str, str], command: str) -> Iterator[Ranks]:
         try:
             yield ranks
         except BaseException as error:  # the others wait for this rank
-            with suppress(Exception):  # another rank has died
-                ranks.leave(error)
+            ranks.leave(error)
             if not isinstance(error, ParioError | OSError) or ranks.is_first or ranks.first_is_lost:
                 raise
             raise SystemExit(2) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -34,8 +34,7 @@ def tell_errors(ranks: Ranks) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        with suppress(Exception):  # another rank has died
-            ranks.leave(error)
+        ranks.leave(error)
         raise
 
 
