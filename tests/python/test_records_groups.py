@@ -529,9 +529,9 @@ class TestLoader:
     def test_how_many_are_mixed_follows_their_bytes(
         self, several: list[Dataset], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        assert Loader(several, shuffle=True)._blocks[1] == 8
+        assert Loader(several, shuffle=True).whole_order()[2] == 8
         monkeypatch.setattr("pario.records.group_loader._MIXED", 1)
-        assert Loader(several, shuffle=True)._blocks[1] == 1
+        assert Loader(several, shuffle=True).whole_order()[2] == 1
 
     def test_an_abandoned_iteration_ends(self, several: list[Dataset]) -> None:
         before = threading.active_count()

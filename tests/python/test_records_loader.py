@@ -130,8 +130,8 @@ def test_memory_and_caching_change_nothing(dataset, caching, memory):
 def test_data_larger_than_half_of_the_free_memory_is_read_past_the_page_cache(
     dataset, monkeypatch, free, direct
 ):
-    monkeypatch.setattr("pario.records.loader.free_memory", lambda: free)
-    assert Loader(dataset)._direct == direct
+    monkeypatch.setattr("pario.records.sequence.free_memory", lambda: free)
+    assert Loader(dataset)._reading.direct == direct
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
-"""Reads files with the lengths of raw records: numpy, text or binary."""
+"""Lengths of records: in files for raw records, and as they are given to a Loader."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Union
 
 from pario.errors import ParioError
 
@@ -11,10 +12,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from pario.records.dataset import Dataset
+
+#: Lengths of all records: an array, the name of a field, or a function of the number of a record.
+Lengths = Union["Sequence[int]", "NDArray[Any]", str, Callable[[int], int]]
+
 
 def read_lengths(path: str) -> NDArray[np.uint64]:
-    """Reads a ``.npy`` array, one number per line (``.txt``, ``.csv``), or unsigned 64-bit numbers,
-    little endian."""
+    """Reads lengths from a file: a ``.npy`` array, one number per line (``.txt``, ``.csv``), or
+    unsigned 64-bit numbers, little endian."""
     import numpy as np
 
     try:
@@ -33,3 +39,21 @@ def read_lengths(path: str) -> NDArray[np.uint64]:
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or (numbers.size and numbers.min() < 0):
         raise ParioError(f"{path}: lengths must be a list of whole numbers that are not negative")
     return np.ascontiguousarray(numbers, dtype=np.uint64)
+
+
+def list_lengths(lengths: Lengths, datasets: Sequence[Dataset]) -> NDArray[np.int64]:
+    """Returns the lengths of all records of data sets as an array. Raises ParioError."""
+    import numpy as np
+
+    count = sum(map(len, datasets))
+    if isinstance(lengths, str):
+        lengths = np.concatenate([one.lengths(lengths) for one in datasets])
+    elif callable(lengths):
+        lengths = [lengths(number) for number in range(count)]
+    found = np.asarray(lengths)
+    if found.shape != (count,) or (count and found.dtype.kind not in "iu"):
+        raise ParioError(
+            f"Loader: lengths of shape {list(found.shape)} and type {found.dtype}: expected a"
+            f" whole number for each of the {count} records"
+        )
+    return found.astype(np.int64)

@@ -3,48 +3,36 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any
 
-from pario._native import RecordFile, RecordLoader, schedule_step, schedule_steps, start_loader
+from pario._native import RecordLoader, schedule_step, schedule_steps
 from pario.errors import ParioError
 from pario.records.dataset import Dataset, Source, open_dataset
 from pario.records.epochs import Epochs, find_rank
-from pario.records.group_loader import GroupedFiles, GroupLoader
-from pario.records.groups import GroupedFile
+from pario.records.lengths import Lengths
 from pario.records.memory import free_memory
 from pario.records.mixture import Mixture
-from pario.records.number_loader import NumberedBatch, load_numbers, share_batches
-from pario.records.orders import Numbers, make_order
+from pario.records.number_loader import load_numbers
 from pario.records.passes import Place
 from pario.records.pipeline import Batches, Pipeline
 from pario.records.regroup import Regrouped
 from pario.records.rules import Batching, Packing
 from pario.records.samples import Decode, Decoders, Inputs, decoders_of
+from pario.records.sequence import RecordSequence, choose_order
 from pario.records.state import check_whole
 from pario.records.stats import LoaderStats
 from pario.records.steps import Steps
-from pario.records.stream import REMOTE_THREADS, BatchStream, Share
+from pario.records.stream import REMOTE_THREADS, BatchStream, Reading, Share
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-#: Lengths of all records: an array, the name of a field, or a function of the number of a record.
-Lengths = Union["Sequence[int]", "NDArray[Any]", str, Callable[[int], int]]
 #: Bytes that are read ahead, and the most of them for objects of stores.
 _MEMORY, _REMOTE_MEMORY = 128 << 20, 512 << 20
 #: Positions of an order whose records are looked up together.
 _TOGETHER = 1 << 16
 #: The most threads of ``prefetch="auto"``; each has one request to the device at a time.
 MOST_THREADS = 16
-_PERMUTATION = (
-    "Loader: in a full permutation each record may need a group of about {} records decoded;"
-    " groups=N mixes the records of N groups, and pario records convert makes a file whose records"
-    " can be read one by one"
-)
 
 
 class Loader(Epochs):
@@ -168,18 +156,15 @@ class Loader(Epochs):
         errors: str = "raise",
     ) -> None:
         super().__init__(Place(check_whole("Loader: seed", seed, 0, 2**64 - 1), 0, 0))
-        self._mixture = dataset if isinstance(dataset, Mixture) else None
+        mixture = dataset if isinstance(dataset, Mixture) else None
         decoders = decoders_of(decode)
         self.datasets = _list_datasets(dataset, typed=decoders is not None)
-        self.count = len(self._mixture or range(sum(map(len, self.datasets))))
         self.batch_size = check_whole("Loader: batch_size", batch_size, 1)
         self.rank, self.world = find_rank(rank, world)
         self._remainder = _remainder(remainder, drop_last)
-        self._order = _order_name(shuffle, blocks, interleave, self._mixture)
-        sides = _pair("Loader: interleave", interleave)
-        self._blocks = _pair("Loader: blocks", blocks) or (sides and sides[::-1]) or (1, 1)
-        self._grouped = None if self._mixture else self._grouped_files()
-        self._mix_groups(groups)
+        order = choose_order(mixture, shuffle, blocks, interleave)
+        self._sequence = RecordSequence(self.datasets, mixture, order, groups)
+        self.count = self._sequence.count
         steps = Steps()
         if decoders is not None:
             steps = steps.then(Decode(decoders))
@@ -193,66 +178,17 @@ class Loader(Epochs):
             processes,
             _choice("errors", errors, "raise", "skip"),
         )
-        self._bucketing = self._bucketing_of() if self._order in ("as they lie", "shuffled") else ()
         remote = any(one.remote for one in self.datasets)
         most = REMOTE_THREADS if remote else MOST_THREADS
-        self._threads = most if prefetch == "auto" else check_whole("Loader: prefetch", prefetch, 1)
-        self._memory = (
+        caching = _choice("caching", caching, "auto", "page_cache", "direct")
+        self._reading = Reading(
             _default_memory(remote)
             if memory == "auto"
-            else check_whole("Loader: memory", memory, 0, 2**63)
+            else check_whole("Loader: memory", memory, 0, 2**63),
+            most if prefetch == "auto" else check_whole("Loader: prefetch", prefetch, 1),
+            caching == "direct" or (caching == "auto" and self._sequence.is_large()),
         )
         self.stats = LoaderStats()
-        caching = _choice("caching", caching, "auto", "page_cache", "direct")
-        self._direct = caching == "direct" or (
-            caching == "auto" and not self._grouped and self._bytes() > free_memory() / 2
-        )
-
-    def _grouped_files(self) -> GroupedFiles | None:
-        """The files of formats that are decoded group by group; None if there are none."""
-        grouped = [one.file for one in self.datasets if isinstance(one.file, GroupedFile)]
-        if grouped and len(grouped) < len(self.datasets):
-            raise ParioError(
-                f"{grouped[0].path}: is decoded group by group: expected no other formats with it;"
-                " pario records convert helps"
-            )
-        return GroupedFiles(grouped) if grouped else None
-
-    def _mix_groups(self, groups: int | None) -> None:
-        """Makes ``shuffle`` an order of groups, unless ``groups`` is 0 or the files have none."""
-        files = self._grouped
-        together = 0 if groups is None else check_whole("Loader: groups", groups, 0)
-        if groups is not None and (not files or self._order != "shuffled"):
-            raise ParioError(
-                f"Loader: groups={groups}: expected at least 0, with shuffle, and Parquet or"
-                " ArrayRecord"
-            )
-        if not files or self._order != "shuffled":
-            return
-        together = files.default_mix() if groups is None else together
-        if together:
-            self._order, self._blocks = "groups", files.facts(together)
-        elif files.default_mix():
-            warnings.warn(_PERMUTATION.format(self.count // files.count), stacklevel=3)
-
-    def _bucketing_of(self) -> tuple[int, ...]:
-        """Seed and number of the buckets of a fused shuffle's output; empty for other files."""
-        bucketed = [] if self._grouped else [one for one in self.datasets if one.file.bucketing]
-        if bucketed and len(self.datasets) > 1:
-            raise ParioError(
-                f"{bucketed[0].path}: was shuffled into buckets: expected by itself; several inputs"
-                " are shuffled as one"
-            )
-        return bucketed[0].file.bucketing or () if bucketed else ()
-
-    def _bytes(self) -> int:
-        return sum(
-            int(one.offsets(len(one) - 1, len(one))[1]) if len(one) else 0 for one in self._files()
-        )
-
-    def _files(self) -> list[RecordFile]:
-        """The files whose records can be read one by one."""
-        return [one.file for one in self.datasets if not isinstance(one.file, GroupedFile)]
 
     def _share(self, position: int, stride: int = 1, offset: int = 0) -> Share:
         return position, self.batch_size, self.world, self.rank, stride, offset, self._remainder
@@ -283,32 +219,13 @@ class Loader(Epochs):
         for _, batch in self._run(self._start(self._share(self.position, stride, offset))):
             yield batch
 
+    def _start(self, share: Share) -> RecordLoader | BatchStream:
+        return self._sequence.start(self.seed, self.epoch, share, self._reading)
+
     def _run(self, native: RecordLoader | BatchStream) -> Batches:
         for progress, batch in self._pipeline.run(native, self.stats):
             self.position = progress.position
             yield progress, batch
-
-    def _start(self, share: Share) -> RecordLoader | BatchStream:
-        if self._mixture:
-            return self._start_numbers(share_batches(self._numbers(), share, self.count))
-        order = (self._order, self.seed, self.epoch, *self._blocks)
-        if self._grouped:
-            return GroupLoader(self._grouped, order, share, self._memory, self._threads)
-        return start_loader(self._files(), order, share, self._memory, self._threads, self._direct)
-
-    def _start_numbers(self, batches: Iterator[NumberedBatch]) -> BatchStream:
-        return load_numbers(self.datasets, batches, self._memory, self._threads, self._direct)
-
-    def _numbers(self) -> Numbers:
-        """The function that returns the records of the epoch's positions [first, last)."""
-        if self._mixture:
-            shuffle, begin = self._order == "shuffled mixture", self.epoch * self.count
-            numbers = self._mixture.order(self.datasets, self.seed, shuffle)
-            return lambda first, last: numbers(begin + first, begin + last)
-        order = (self._order, self.seed, self.epoch, *self._blocks)
-        if self._grouped:
-            return self._grouped.order(order).numbers
-        return make_order(order, [len(one) for one in self.datasets]).numbers
 
     def map(self, function: Callable[[Any], Any]) -> Loader:
         """A Loader that applies a function to each sample, or record, after the functions before.
@@ -383,7 +300,7 @@ class Loader(Epochs):
         if length and lengths is not None:
             raise ParioError("Loader.batch: expected length or lengths, not both")
         rule = Batching(size, tokens, length, pool, self.drops_last)
-        return Regrouped(self, rule, self._find_lengths(lengths))
+        return Regrouped(self, rule, self._sequence.find_lengths(lengths))
 
     def pack_tokens(
         self,
@@ -423,31 +340,7 @@ class Loader(Epochs):
             It iterates, resumes, and serves a DataLoader as a Loader, also within a document.
         """
         rule = Packing(window, self.batch_size, field, end, pad, self.drops_last)
-        return Regrouped(self, rule, self._find_lengths(lengths))
-
-    def _find_lengths(self, lengths: Lengths | None) -> NDArray[Any] | None:
-        """The lengths of all records as an array; None: they are not known."""
-        import numpy as np
-
-        if lengths is None:
-            return None
-        if self._bucketing:
-            raise ParioError(
-                f"{self.datasets[0].path}: was shuffled into buckets, whose order lengths= does not"
-                " know: expected a file of another shuffle, or no lengths"
-            )
-        count = sum(map(len, self.datasets))
-        if isinstance(lengths, str):
-            lengths = np.concatenate([one.lengths(lengths) for one in self.datasets])
-        elif callable(lengths):
-            lengths = [lengths(number) for number in range(count)]
-        found = np.asarray(lengths)
-        if found.shape != (count,) or (count and found.dtype.kind not in "iu"):
-            raise ParioError(
-                f"Loader: lengths of shape {list(found.shape)} and type {found.dtype}: expected a"
-                f" whole number for each of the {count} records"
-            )
-        return found.astype(np.int64)
+        return Regrouped(self, rule, self._sequence.find_lengths(lengths))
 
     @property
     def drops_last(self) -> bool:
@@ -472,7 +365,7 @@ class Loader(Epochs):
     def numbers_from(self, place: Place) -> Iterator[tuple[int, int]]:
         """The positions of the epoch from a place on, and their records."""
         self.go_to(place)
-        numbers = self._numbers()
+        numbers = self._sequence.numbers(self.seed, self.epoch)
         for first in range(place.position, self.count, _TOGETHER):
             last = min(first + _TOGETHER, self.count)
             yield from enumerate(numbers(first, last).tolist(), first)
@@ -482,7 +375,8 @@ class Loader(Epochs):
         are missing that cannot be read or are filtered out."""
         import numpy as np
 
-        native = self._start_numbers((np.array(batch, "u8"), 0) for batch in batches)
+        numbered = ((np.array(batch, "u8"), 0) for batch in batches)
+        native = load_numbers(self.datasets, numbered, self._reading)
         for progress, samples in self._run(native):
             yield progress.places.tolist(), samples
 
@@ -510,9 +404,7 @@ class Loader(Epochs):
 
     def whole_order(self) -> list[Any]:
         """Names and numbers that determine the order, beside seed and epoch."""
-        if self._mixture:
-            return [self._order, *self._mixture.facts()]
-        return [self._order, *self._blocks, *self._bucketing]
+        return self._sequence.facts()
 
 
 def _list_datasets(dataset: Source | Sequence[Source] | Mixture, typed: bool) -> list[Dataset]:
@@ -521,29 +413,6 @@ def _list_datasets(dataset: Source | Sequence[Source] | Mixture, typed: bool) ->
     given = [dataset] if isinstance(dataset, Dataset | str | os.PathLike) else dataset
     datasets = [open_dataset(one) for one in given]
     return [one.with_typed_rows() for one in datasets] if typed else datasets
-
-
-def _order_name(shuffle: bool, blocks: Any, interleave: Any, mixture: Mixture | None) -> str:
-    if interleave and (shuffle or blocks):
-        raise ParioError(
-            "Loader: interleave is an order of its own: expected neither shuffle nor blocks"
-        )
-    if mixture and (blocks or interleave):
-        raise ParioError("Loader: a Mixture: expected neither blocks nor interleave")
-    if mixture:
-        return "shuffled mixture" if shuffle else "mixture"
-    if blocks:
-        return "blocks"
-    return "shuffled" if shuffle else "interleaved" if interleave else "as they lie"
-
-
-def _pair(name: str, values: Any) -> tuple[int, int] | None:
-    """Two positive whole numbers, or None."""
-    if values is None:
-        return None
-    if not isinstance(values, tuple | list) or len(values) != 2:
-        raise ParioError(f"{name}={values!r}: expected two numbers")
-    return check_whole(name, values[0], 1), check_whole(name, values[1], 1)
 
 
 def _remainder(remainder: str, drop_last: bool) -> str:

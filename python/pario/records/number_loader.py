@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pario._native import RecordFile, schedule_step, schedule_steps, start_number_loader
 from pario.records.orders import Numbers
 from pario.records.samples import RecordSource
-from pario.records.stream import BatchStream, RawBatch, Share
+from pario.records.stream import BatchStream, RawBatch, Reading, Share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,33 +25,24 @@ NumberedBatch = tuple["NDArray[Any]", int]
 
 
 def load_numbers(
-    datasets: Sequence[RecordSource],
-    batches: Iterator[NumberedBatch],
-    memory: int,
-    threads: int,
-    direct: bool = False,
+    datasets: Sequence[RecordSource], batches: Iterator[NumberedBatch], reading: Reading
 ) -> BatchStream:
     """Reads batches of any records ahead, within the memory."""
     files = [one.file for one in datasets if isinstance(one.file, RecordFile)]
     if len(files) == len(datasets):
-        return _NativeNumberLoader(files, batches, memory, threads, direct)
-    return _GroupedNumberLoader(datasets, batches, memory, threads)
+        return _NativeNumberLoader(files, batches, reading)
+    return _GroupedNumberLoader(datasets, batches, reading)
 
 
 class _NativeNumberLoader(BatchStream):
     """Batches of records that are read one by one, by the loader of the plain order."""
 
     def __init__(
-        self,
-        files: list[RecordFile],
-        batches: Iterator[NumberedBatch],
-        memory: int,
-        threads: int,
-        direct: bool,
+        self, files: list[RecordFile], batches: Iterator[NumberedBatch], reading: Reading
     ) -> None:
-        self._native = start_number_loader(files, memory, threads, direct)
+        self._native = start_number_loader(files, *reading)
         self._numbers = batches
-        super().__init__(threads)
+        super().__init__(reading.threads)
 
     def _load(self) -> Generator[RawBatch, None, None]:
         while True:
@@ -84,14 +75,13 @@ class _GroupedNumberLoader(BatchStream):
         self,
         datasets: Sequence[RecordSource],
         batches: Iterator[NumberedBatch],
-        memory: int,
-        threads: int,
+        reading: Reading,
     ) -> None:
         import numpy as np
 
-        self._datasets, self._numbers, self._memory = datasets, batches, memory
+        self._datasets, self._numbers, self._memory = datasets, batches, reading.memory
         self._ends = np.cumsum([len(one) for one in datasets]).astype("i8")
-        super().__init__(min(threads, _BATCHES))
+        super().__init__(min(reading.threads, _BATCHES))
 
     def _load(self) -> Generator[RawBatch, None, None]:
         ahead: deque[Future[RawBatch]] = deque()

@@ -18,7 +18,7 @@ from pario.publishing import replacing
 from pario.records.batch import Batch
 from pario.records.number_loader import load_numbers
 from pario.records.samples import Decode, Inputs, RecordSource
-from pario.records.stream import REMOTE_THREADS
+from pario.records.stream import REMOTE_THREADS, Reading
 from pario.state import cache_folder
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _learn(dataset: RecordSource, field: str) -> NDArray[Any]:
         (np.arange(first, min(first + _TOGETHER, len(source)), dtype="u8"), 0)
         for first in range(0, len(source), _TOGETHER)
     )
-    with closing(load_numbers([source], batches, _MEMORY, threads)) as loader:
+    with closing(load_numbers([source], batches, Reading(_MEMORY, threads))) as loader:
         while read := loader.next():
             memory, numbers, places, failures, _ = read
             if failures and dataset.errors == "raise":

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,6 +17,14 @@ REMOTE_THREADS = 128
 Share = tuple[int, int, int, int, int, int, str]
 #: Memory, numbers, begin and end of each record, failures, position.
 RawBatch = tuple["NDArray[Any]", "NDArray[Any]", "NDArray[Any]", list[tuple[int, str]], int]
+
+
+class Reading(NamedTuple):
+    """The way to read records ahead."""
+
+    memory: int  # bytes read ahead at most
+    threads: int
+    direct: bool = False  # past the page cache
 
 
 class BatchStream(ABC):
