@@ -93,9 +93,7 @@ def _busiest_threads(facts: Facts, rows: Table) -> Floats:
     """Return seconds by lane: the sum of the busiest threads of its processes."""
     busiest = np.zeros(len(facts.job.processes))
     np.maximum.at(busiest, rows["process"], rows["seconds"])
-    return sums(
-        np.maximum(facts.lanes.of_process, 0), busiest, facts.ranks
-    )  # helpers of the launcher have no rows
+    return facts.lanes.sum_processes(busiest)
 
 
 def _share(facts: Facts, busiest: Floats) -> float:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pario.see.analyze.arrays import Ints
+from pario.see.analyze.arrays import Floats, Ints, sums
 from pario.see.tables.model import Job
 
 
@@ -30,6 +30,12 @@ class Lanes:
     def of(self, process: Ints) -> Ints:
         """Return the lanes of process rows; -1 for rows that sum all ranks (-1)."""
         return np.asarray(self._with_sum[process])
+
+    def sum_processes(self, values: Floats) -> Floats:
+        """Return the sums, by lane, of a value of each process; helpers of the launcher are left
+        out."""
+        own = self.of_process >= 0
+        return sums(self.of_process[own], values[own], self.count)
 
     @cached_property
     def _with_sum(self) -> Ints:

@@ -17,7 +17,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze import accounts
-from pario.see.analyze.arrays import Floats, Mask, sums
+from pario.see.analyze.arrays import Floats, Mask
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.model import KernelTotals, Unattributed
 
@@ -234,8 +234,7 @@ class _Reconciliation:
     # --- time, by lane
 
     def _by_lane(self, values: Floats) -> Floats:
-        lane = self.facts.lanes.of_process
-        return sums(lane[self.own], values[self.own], self.facts.lanes.count)
+        return self.facts.lanes.sum_processes(values)
 
     @cached_property
     def _lived(self) -> Floats:

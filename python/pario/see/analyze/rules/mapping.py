@@ -155,11 +155,9 @@ def _mapping_storms(facts: Facts) -> Iterator[Candidate]:
 def _first_accesses(facts: Facts, rows: Ints) -> Claim:
     """Return a claim of the page faults of new mappings: time of the kernel that no call explains,
     at most one fault per mapping."""
-    job, lanes = facts.job, facts.lanes
-    own = lanes.of_process >= 0
-    of_process = lanes.of_process[own]
-    faults = sums(of_process, job.processes["minor_faults"][own].astype(float), facts.ranks)
-    system = sums(of_process, np.nan_to_num(job.processes["cpu_system"][own]), facts.ranks)
+    processes = facts.job.processes
+    faults = facts.lanes.sum_processes(processes["minor_faults"].astype(float))
+    system = facts.lanes.sum_processes(np.nan_to_num(processes["cpu_system"]))
     lane = facts.lane[rows]
     mapped = facts.column("maps")[rows] - 1
     maps = sums(np.maximum(lane, 0), np.where(lane >= 0, mapped, 0.0), facts.ranks)
