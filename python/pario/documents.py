@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pario.errors import ParioError
-from pario.publishing import replacing
+from pario.publishing import keep_file
 
 T = TypeVar("T")
 
@@ -36,12 +36,8 @@ class Format:
         durable: bool = False,
     ) -> None:
         """Writes a file, in a directory that may be missing. Raises ParioError."""
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ParioError(f"cannot write {path}: {error.strerror}") from error
-        with replacing(path, durable=durable) as file:
-            file.write(json.dumps(self.document(fields), indent=indent).encode() + b"\n")
+        text = json.dumps(self.document(fields), indent=indent)
+        keep_file(path, text + "\n", durable=durable)
 
     def read(self, path: Path, parse: Callable[[dict[str, Any]], T]) -> T | None:
         """The result of ``parse`` for the fields of a file; None if there is no file, also because

@@ -117,6 +117,17 @@ def replacing(
         raise error(f"cannot write {name or target}: {cause.strerror or cause}") from cause
 
 
+def keep_file(path: Path, content: str, *, durable: bool = False) -> None:
+    """Writes a file of UTF-8, which replaces an older one as a whole, in a directory that may be
+    missing. Raises ParioError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ParioError(f"cannot write {path}: {error.strerror}") from error
+    with replacing(path, durable=durable) as file:
+        file.write(content.encode())
+
+
 def _create_part(target: Path) -> tuple[Path, int]:
     from pario._native import create_part
 

@@ -13,7 +13,7 @@ from pario.progress import progress
 
 def calibrate(directory: Path, output: Path | None) -> int:
     """Writes the description to the user's state directory, and to ``output``."""
-    from pario.prove.calibration import keep, measure_machine, path_of
+    from pario.prove.calibration import keep, measure_machine
     from pario.prove.model.machine import text_of
 
     if output and output.suffix != ".toml":
@@ -22,10 +22,7 @@ def calibrate(directory: Path, output: Path | None) -> int:
     with progress("pario bench: measuring"):
         machine = measure_machine(directory)
     print(text_of(machine), end="")
-    try:
-        path = keep(machine, directory)
-    except OSError as error:
-        raise ParioError(f"cannot write {path_of(directory)}: {error.strerror}") from error
+    path = keep(machine, directory)
     if output:
         write_text(output, text_of(machine))
     print()

@@ -118,7 +118,7 @@ def keep(
         print_lines(list_changes(before, result))
     try:
         history.keep(folder, result)
-    except OSError as error:
+    except ParioError as error:
         print_note(f"pario bench: the result is not kept: {error}")
     if arguments.json:
         write_text(arguments.json, json.dumps(result, indent=1) + "\n")

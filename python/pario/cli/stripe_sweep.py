@@ -148,7 +148,7 @@ def _machine(directory: Path) -> Machine:
         machine = measure_machine(directory)
         try:
             keep(machine, directory)
-        except OSError as error:
+        except ParioError as error:
             print_note(f"pario: the rates are not kept: {error}")
     return machine
 

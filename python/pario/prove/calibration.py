@@ -15,6 +15,7 @@ from pario.fix.stripe.filesystem import facts_of, mount_of
 from pario.fix.stripe.layout import Part, Wanted, set_stripes
 from pario.prove.bench.calibrate import measure
 from pario.prove.model.machine import THIS, Machine, load_file, text_of
+from pario.publishing import keep_file
 from pario.scratch import scratch
 from pario.see.analyze.kept_rates import applies_to
 from pario.see.tables.model import Job
@@ -64,10 +65,9 @@ def _find_busiest_mount(job: Job) -> np.void | None:
 
 
 def keep(machine: Machine, directory: Path) -> Path:
-    """Keep the machine of a directory's file system; returns its path. Raises OSError."""
+    """Keep the machine of a directory's file system; returns its path. Raises ParioError."""
     path = path_of(directory)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text_of(machine), encoding="utf-8")
+    keep_file(path, text_of(machine))
     return path
 
 

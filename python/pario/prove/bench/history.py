@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pario.prove.bench import results, s3d_table, verdicts, ways
+from pario.publishing import keep_file
 
 #: For each measured quantity one rate (or other figure of which more is better) per repetition.
 Series = dict[str, list[float]]
@@ -62,15 +63,14 @@ KINDS = {
 
 def keep(folder: Path, document: Mapping[str, Any]) -> Path:
     """Add a result to the history of a file system in ``folder``; returns its path. Raises
-    OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
+    ParioError."""
     moment = time.time_ns()
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(moment // 10**9))
     path = (
         folder
         / f"{document['format'].removeprefix('pario-bench-')}-{stamp}.{moment % 10**9:09}.json"
     )
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    keep_file(path, json.dumps(document, indent=1) + "\n")
     return path
 
 
