@@ -52,6 +52,7 @@ class Area:
     caveat: str = ""
     only: dict[str, str] = field(default_factory=dict)  # cells of rows that count
     labels: dict[str, str] = field(default_factory=dict)  # ways as readers know them
+    subject: str = "pario"  # measured; other subjects are not compared at a glance
 
     @property
     def is_rate(self) -> bool:
@@ -171,8 +172,9 @@ AREAS = (
          " faithful replay."),
     Area("patterns", "patterns", "Patterns", ("place", "operation", "pattern"), "seconds",
          "pario bench", limit="limit_seconds",
-         caveat="Patterns of `pario bench patterns`. The limit is the best pattern of the place and"
-         " the operation."),
+         caveat="The patterns of `pario bench patterns` with the MPI's own MPI-IO: the reason to"
+         " change one. The limit is the best pattern of the place and the operation.",
+         subject="the pattern"),
     Area("micro", "micro", "Single functions", ("program", "benchmark"), "nanoseconds", "pario",
          caveat="Functions of the tracer, and copies of patterns; they have no peers."),
 )  # fmt: skip
@@ -301,7 +303,7 @@ def _cells(area: Area, row: Row) -> str:
     )
 
 
-_COLUMNS = "pario | best peer | ratio | limit | share of limit"
+_COLUMNS = "best peer | ratio | limit | share of limit"
 
 
 def render(results: Path) -> tuple[str, dict[str, str]]:
@@ -309,17 +311,15 @@ def render(results: Path) -> tuple[str, dict[str, str]]:
     read = [(area, *read_area(area, results)) for area in AREAS]
     recorded = [(area, rows, file, cells) for area, rows, file, cells in read if rows and file]
     lines = ["# Benchmarks", "", *_caveats()]
-    lines += ["## At a glance", "", "The worst and the best cases of each area.", ""]
-    lines += [f"| area | case | {_COLUMNS} |", "|---|---|--:|--:|--:|--:|--:|"]
-    plots = {}
-    for area, rows, _, _ in recorded:
-        for row in _extremes(rows):
-            place = f"[{row.case}](#{anchor(area, row)})"
-            lines.append(f"| {area.title} | {place} | {_cells(area, row)} |")
+    lines += ["## At a glance", "", "The worst case of each area, and the best ratio.", ""]
+    lines += [f"| area | worst case | pario | {_COLUMNS} | best ratio |"]
+    lines += ["|---|---|--:|--:|--:|--:|--:|--:|"]
+    lines += [line for area, rows, _, _ in recorded for line in _summarize(area, rows)]
     lines += ["", *_diagnosis(results), ""]
+    plots = {}
     for area, rows, _, cells in recorded:
         lines += _section(area, rows, cells)
-        if _extremes(rows):
+        if _sort_rows(rows):
             plots[f"{IMAGES}/{area.key}.svg"] = _plot(area, rows)
     lines += _missing(results)
     lines += _reproduction(recorded)
@@ -345,12 +345,21 @@ def _caveats() -> list[str]:
     return [*lines, ""]
 
 
-def _extremes(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with the smallest and the largest ratio and the smallest share, each once."""
+def _sort_rows(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows with a ratio, the worst first; if there are none, those with a share."""
     by_ratio = sorted((row for row in rows if row.ratio), key=lambda row: row.ratio or 0.0)
-    by_share = sorted((row for row in rows if row.share), key=lambda row: row.share or 0.0)
-    chosen = [*by_ratio[:1], *by_ratio[-1:], *by_share[:1]]
-    return list(dict.fromkeys(chosen if by_ratio else [*by_share[:1], *by_share[-1:]]))
+    return by_ratio or sorted((row for row in rows if row.share), key=lambda row: row.share or 0.0)
+
+
+def _summarize(area: Area, rows: Sequence[Row]) -> list[str]:
+    """Return the line of an area at a glance; none for a subject that is not pario."""
+    ordered = _sort_rows(rows) if area.subject == "pario" else []
+    if not ordered:
+        return []
+    worst, best = ordered[0], ordered[-1]
+    link = f"[{_ratio(best.ratio)}](#{anchor(area, best)})" if best.ratio else _DASH
+    place = f"[{worst.case}](#{anchor(area, worst)})"
+    return [f"| {area.title} | {place} | {_cells(area, worst)} | {link} |"]
 
 
 def _diagnosis(results: Path) -> list[str]:
@@ -378,14 +387,14 @@ def _part(answers: Iterable[str]) -> str:
 def _section(area: Area, rows: Sequence[Row], cells: Rows) -> list[str]:
     case = ", ".join(area.case).replace("_", " ")
     lines = [f"## {area.title}", "", *textwrap.wrap(area.caveat, _PROSE), ""]
-    lines += [f"| {case} | {_COLUMNS} | rounds | spread |"]
+    lines += [f"| {case} | {area.subject} | {_COLUMNS} | rounds | spread |"]
     lines += ["|---|--:|--:|--:|--:|--:|--:|--:|"]
     lines += [
         f'| <a id="{anchor(area, row)}"></a>{row.case} | {_cells(area, row)} | {row.rounds} |'
         f" {row.spread:.2f} |"
         for row in rows
     ]
-    if not _extremes(rows):
+    if not _sort_rows(rows):
         return [*lines, ""]
     what = "ratio to the best peer" if any(row.ratio for row in rows) else "share of the limit"
     picture = f"![{area.title}: {what}]({IMAGES}/{area.key}.svg)"
