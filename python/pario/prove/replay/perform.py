@@ -16,7 +16,7 @@ from math import inf
 from pathlib import Path
 
 from pario import wording
-from pario.copying import drop_from_cache
+from pario.copying import drop_from_cache, write_all
 from pario.errors import name_errors
 from pario.fix.stripe.layout import Wanted, differences, set_stripes
 from pario.prove.replay.errors import LateError, ReplayError
@@ -27,7 +27,10 @@ from pario.see.tables import read
 from pario.see.tables.model import Job
 from pario.settings import SettingsFile
 
-_CHUNK = 4 << 20
+#: Bytes of the aligned writes that make a file, as those of most programs. The page cache keeps a
+#: write in large folios, in which later small writes cost more: 3.3 us each in those of 4 MiB, 1.8
+#: in 1 MiB, 0.9 in 64 KiB (ext4, Linux 6.18).
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -122,18 +125,17 @@ def _prepare_files(script: Script, root: Path, *, cold: bool, deadline: float) -
         below(root, path).parent.mkdir(parents=True, exist_ok=True)
     for number in script.directories:
         below(root, script.paths[number]).mkdir(exist_ok=True)
-    block = bytes(range(1, 251)) * (_CHUNK // 250)
+    block = (bytes(range(1, 251)) * (_CHUNK // 250 + 1))[:_CHUNK]
     for made in script.files:
         _check_deadline(deadline)
         with suppress(IsADirectoryError), below(root, script.paths[made.path]).open("wb") as file:
             for first, end in made.ranges:
-                file.seek(first)
-                for begin in range(first, end, len(block)):
+                for begin in range(first - first % _CHUNK, end, _CHUNK):
                     _check_deadline(deadline)
-                    file.write(block[: end - begin])
-            file.truncate(made.size)
+                    piece = block[max(first - begin, 0) : end - begin]
+                    write_all(file.fileno(), max(first, begin), piece)
+            os.truncate(file.fileno(), made.size)
             if cold:
-                file.flush()
                 drop_from_cache(file.fileno())
 
 
