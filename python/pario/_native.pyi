@@ -260,6 +260,7 @@ def write_record_index(
     path: bytes,
     format: str,
     size: int,
+    drop_last: bool,
     lengths: NDArray[Any],
     threads: int,
     update: bool,
@@ -331,7 +332,13 @@ def open_objects(urls: list[bytes]) -> None: ...
 def describe_block_cache() -> tuple[bytes, int, int] | None: ...
 def open_records(path: bytes, verify: bool) -> RecordFile: ...
 def scan_records(
-    path: bytes, format: str, size: int, lengths: NDArray[Any], threads: int, damaged: str
+    path: bytes,
+    format: str,
+    size: int,
+    drop_last: bool,
+    lengths: NDArray[Any],
+    threads: int,
+    damaged: str,
 ) -> tuple[RecordFile, bool, str]: ...
 
 _Order = tuple[str, int, int, int, int]

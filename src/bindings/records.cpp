@@ -60,11 +60,12 @@ std::string guess_format(const nb::bytes& path) {
 }
 
 records::IndexRequest index_request(const nb::bytes& path, const std::string& format,
-                                    std::uint64_t size, const Numbers& lengths, unsigned threads,
-                                    const std::string& damaged) {
+                                    std::uint64_t size, bool drop_last, const Numbers& lengths,
+                                    unsigned threads, const std::string& damaged) {
   return {.path = text_of(path),
           .kind = kind_named(format),
           .record_size = size,
+          .drop_last = drop_last,
           .lengths = {lengths.data(), lengths.size()},
           .threads = threads,
           .damaged = reaction_named(damaged)};
@@ -113,10 +114,11 @@ records::Ranks ranks_of(const nb::object& ranks) {
 
 /// Returns records, bytes of the index, its path. Collective if there are several ranks.
 std::tuple<std::uint64_t, std::uint64_t, nb::bytes> write_index(
-    const nb::bytes& path, const std::string& format, std::uint64_t size, const Numbers& lengths,
-    unsigned threads, bool update, const std::string& damaged, const Show& show,
-    const nb::object& ranks) {
-  records::IndexRequest request = index_request(path, format, size, lengths, threads, damaged);
+    const nb::bytes& path, const std::string& format, std::uint64_t size, bool drop_last,
+    const Numbers& lengths, unsigned threads, bool update, const std::string& damaged,
+    const Show& show, const nb::object& ranks) {
+  records::IndexRequest request =
+      index_request(path, format, size, drop_last, lengths, threads, damaged);
   request.ranks = ranks_of(ranks);
   const records::WrittenIndex written = carry_out(show, [&](const records::Show& shown) {
     return records::index_file(request, update, shown);
@@ -203,10 +205,10 @@ base::Result<records::FoundIndex> index_in_memory(const records::IndexRequest& r
 /// prevents it.
 std::tuple<Dataset, bool, std::string> scan_dataset(const nb::bytes& path,
                                                     const std::string& format, std::uint64_t size,
-                                                    const Numbers& lengths, unsigned threads,
-                                                    const std::string& damaged) {
+                                                    bool drop_last, const Numbers& lengths,
+                                                    unsigned threads, const std::string& damaged) {
   const records::IndexRequest request =
-      index_request(path, format, size, lengths, threads, damaged);
+      index_request(path, format, size, drop_last, lengths, threads, damaged);
   const bool searches = records::format_of(request.kind).find != nullptr;
   std::string trouble;
   Dataset dataset = carry_out({}, [&](const records::Show& shown) -> base::Result<Dataset> {
@@ -325,8 +327,8 @@ std::vector<std::tuple<std::uint64_t, std::string>> verify(const Dataset& datase
 void add_records(nb::module_& module) {
   module.def("record_formats", record_formats);
   module.def("guess_record_format", guess_format, "path"_a);
-  module.def("write_record_index", write_index, "path"_a, "format"_a, "size"_a, "lengths"_a,
-             "threads"_a, "update"_a, "damaged"_a, "show"_a, "ranks"_a);
+  module.def("write_record_index", write_index, "path"_a, "format"_a, "size"_a, "drop_last"_a,
+             "lengths"_a, "threads"_a, "update"_a, "damaged"_a, "show"_a, "ranks"_a);
   module.def("find_record_index", find_index_path, "path"_a);
   module.def("write_record_groups", write_groups, "path"_a, "format"_a, "begins"_a, "firsts"_a);
   module.def("read_record_groups", read_groups, "path"_a);
@@ -340,8 +342,8 @@ void add_records(nb::module_& module) {
              "ranks"_a);
   module.def("measure_device", measure_device, "path"_a, "length"_a);
   module.def("open_records", open_dataset, "path"_a, "verify"_a);
-  module.def("scan_records", scan_dataset, "path"_a, "format"_a, "size"_a, "lengths"_a, "threads"_a,
-             "damaged"_a);
+  module.def("scan_records", scan_dataset, "path"_a, "format"_a, "size"_a, "drop_last"_a,
+             "lengths"_a, "threads"_a, "damaged"_a);
   nb::class_<Dataset>(module, "RecordFile")
       .def("__len__", &Dataset::count)
       .def_prop_ro("format", [](const Dataset& dataset) { return dataset.format().name; })

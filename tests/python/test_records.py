@@ -104,6 +104,24 @@ class TestDataset:
         dataset = Dataset(tmp_path / "numbers", format="fixed", size=40)
         assert np.array_equal(np.frombuffer(dataset[7], dtype=np.float32), numbers[70:80])
 
+    def test_tokens_after_the_last_window_are_an_error_or_left_out(self, tmp_path, capsys):
+        tokens, path = np.arange(1000, dtype=np.uint16), tmp_path / "train.bin"
+        tokens.tofile(path)
+        with pytest.raises(OSError, match=r"2000 bytes are no multiple of the 66 .* the last 20"):
+            Dataset(path, format="fixed", size=66)
+        windows = Dataset(path, format="fixed", size=66, drop_last=True)
+        copied = pickle.loads(pickle.dumps(windows))
+        command = ["index", path, "--format", "fixed", "--size", 66]
+        assert records(*command) == 2
+        assert records(*command, "--drop-last") == 0
+        for dataset in (windows, copied, Dataset(path)):
+            found = [np.frombuffer(window, "<u2") for window in dataset]
+            assert np.array_equal(found, tokens[:990].reshape(30, 33))
+        out = tmp_path / "out.bin"
+        assert records("shuffle", path, "-o", out, "--format", "fixed", "--seed", 3) == 0
+        shuffled = np.fromfile(out, "<u2").reshape(30, 33)
+        assert np.array_equal(sorted(shuffled.tolist()), tokens[:990].reshape(30, 33))
+
     @pytest.mark.parametrize("number", [2000, -2001])
     def test_an_invalid_number_is_named(self, lines, number):
         with pytest.raises(IndexError, match=f"record {number} of 2000"):

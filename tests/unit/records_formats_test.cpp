@@ -104,6 +104,8 @@ TEST_F(Formats, FixedSizesMustDivideTheFile) {
   EXPECT_NE(records({.path = path, .kind = Kind::fixed, .record_size = 4})[0].find(
                 "6 bytes are no multiple of the 4"),
             std::string::npos);
+  EXPECT_EQ(records({.path = path, .kind = Kind::fixed, .record_size = 4, .drop_last = true}),
+            Texts{"abcd"});
 }
 
 TEST_F(Formats, RawRecordsHaveTheirLengthsBeside) {

@@ -101,6 +101,7 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--size", type=size, default=0, metavar="SIZE", help="bytes of each record (fixed)"
     )
+    add_flag(parser, "--drop-last", "leave out an incomplete last record (fixed)")
     parser.add_argument(
         "--lengths",
         type=path_text,

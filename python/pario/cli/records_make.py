@@ -71,6 +71,7 @@ def _index_one(
             os.fsencode(path),
             kind,
             arguments.size,
+            arguments.drop_last,
             lengths,
             threads,
             update,
@@ -258,7 +259,7 @@ def _index_files(paths: Sequence[str], errors: str) -> list[str]:
     """Makes missing indexes of files; returns the formats of the files."""
     from pario.records.foreign import refuse
 
-    plain = argparse.Namespace(format="", size=0, lengths=None, errors=errors)
+    plain = argparse.Namespace(format="", size=0, drop_last=False, lengths=None, errors=errors)
     kinds = []
     for path in paths:
         refuse(path)
@@ -352,6 +353,7 @@ def _as_raw(path: str, arguments: argparse.Namespace) -> Iterator[str]:
             os.fsencode(raw.name),
             "raw",
             0,
+            False,
             np.array(lengths),
             1,
             False,

@@ -56,6 +56,7 @@ class _Options(NamedTuple):
     memory: int
     verify: bool
     errors: str
+    drop_last: bool
 
     @property
     def damaged(self) -> str:
@@ -95,6 +96,9 @@ class Dataset(Sequence[memoryview]):
     errors : {"raise", "skip"}
         ``"skip"``: slices, lists of numbers, iterations and Loaders leave out records that are
         damaged or unreadable; ``stats.skipped`` counts them.
+    drop_last : bool
+        Leave out the bytes after the last whole record of format ``fixed``; by default they are an
+        error.
 
     Raises
     ------
@@ -134,12 +138,13 @@ class Dataset(Sequence[memoryview]):
         memory: int = MEMORY,
         verify: bool = True,
         errors: str = "raise",
+        drop_last: bool = False,
     ) -> None:
         if errors not in ("raise", "skip"):
             raise ParioError(f"Dataset: errors={errors!r}: expected 'raise' or 'skip'")
         self.path, self.errors, self.stats = objects.use(path), errors, DatasetStats()
         column = column if isinstance(column, str) else tuple(column)
-        self._options = _Options(format, size, lengths, column, memory, verify, errors)
+        self._options = _Options(format, size, lengths, column, memory, verify, errors, drop_last)
         #: The file beneath, and whether its index lies in a file.
         with KeptObjects():
             self.file, self.indexed = _open(self.path, self._options)
@@ -433,7 +438,7 @@ def _scan(name: bytes, format: str, options: _Options) -> tuple[RecordFile, bool
 
     lengths = np.asarray(options.lengths, dtype=np.uint64)
     file, kept, trouble = scan_records(
-        name, format, options.size, lengths, THREADS, options.damaged
+        name, format, options.size, options.drop_last, lengths, THREADS, options.damaged
     )
     if trouble:
         _warn_once(trouble)

@@ -50,12 +50,15 @@ base::Result<std::vector<std::byte>> index_fixed(const IndexRequest& request) {
   const base::Result<State> state = state_of(request.path);
   if (!state.ok()) return state.error();
   if (request.record_size == 0) return invalid(request, "the size of a record must be given");
-  if (state->size % request.record_size != 0)
+  const std::uint64_t rest = state->size % request.record_size, end = state->size - rest;
+  if (rest != 0 && !request.drop_last)
     return invalid(request, std::to_string(state->size) + " bytes are no multiple of the " +
-                                std::to_string(request.record_size) + " of a record");
+                                std::to_string(request.record_size) +
+                                " of a record; drop_last leaves out the last " +
+                                std::to_string(rest));
   IndexBuilder builder;
-  for (std::uint64_t at = 0; at < state->size; at += request.record_size) builder.begin(at);
-  return finish(request, builder, {0, state->size}, *state);
+  for (std::uint64_t at = 0; at < end; at += request.record_size) builder.begin(at);
+  return finish(request, builder, {0, end}, *state);
 }
 
 base::Result<std::vector<std::byte>> index_raw(const IndexRequest& request) {

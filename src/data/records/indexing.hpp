@@ -19,6 +19,7 @@ struct IndexRequest {
   std::string path;
   Kind kind = Kind::lines;
   std::uint64_t record_size = 0;                ///< of fixed
+  bool drop_last = false;                       ///< of fixed: leave out an incomplete last record
   std::span<const std::uint64_t> lengths = {};  ///< of raw
   unsigned threads = 4;
   OnDamage damaged =
