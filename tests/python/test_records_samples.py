@@ -54,7 +54,7 @@ def write_tar(path: Path, members: dict[str, bytes]) -> Path:
 
 def test_members_of_webdataset_are_decoded_by_their_extensions(tmp_path: Path) -> None:
     image, pixels = picture()
-    members = {"a/1.png": image, "a/1.cls": b"7", "a/1.json": b'{"x": [1]}', "a/1.txt": b"hi"}
+    members = {"a/1.png": image, "a/1.cls": b"7", "a/1.json": b'{"x": [1]}', "a/1.TXT": b"hi"}
     members |= {"a/1.emb.npy": array_file(np.arange(3)), "a/1.bin": b"\0", "2.seg.png": image}
     path = write_tar(tmp_path / "a.tar", members)
     first, second = samples(path)
@@ -82,7 +82,7 @@ def test_members_of_webdataset_are_decoded_by_their_extensions(tmp_path: Path) -
 @pytest.mark.parametrize("packed", [False, True])
 def test_files_have_key_class_and_label(tmp_path: Path, packed: bool) -> None:
     image, pixels = picture("L")
-    for name in ("dog/1.png", "cat/b/2.png", "cat/1.png", "readme"):
+    for name in ("dog/v1.5 a.png", "cat/b/2.PNG", "cat/1.png", ".readme"):
         (tmp_path / "images" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "images" / name).write_bytes(image)
     path = tmp_path / "images"
@@ -99,7 +99,12 @@ def test_files_have_key_class_and_label(tmp_path: Path, packed: bool) -> None:
         else {"__key__": key, "data": image, "__number__": number}
         for number, (key, name, label) in sorted(
             enumerate(
-                [("cat/1", "cat", 0), ("cat/b/2", "cat", 0), ("dog/1", "dog", 1), ("readme", "", 0)]
+                [
+                    (".readme", "", 0),
+                    ("cat/1", "cat", 0),
+                    ("cat/b/2", "cat", 0),
+                    ("dog/v1.5 a", "dog", 1),
+                ]
             )
         )
     ]

@@ -228,8 +228,8 @@ class Dataset(Sequence[memoryview]):
         Returns
         -------
         dict of str to bytes
-            Contents by the extension of the member's name, from the first dot on. ``__key__`` is
-            the part of the name before it.
+            Contents by the extension of the member's name in lower case, from the first dot on.
+            ``__key__`` is the part of the name before it.
 
         Raises
         ------

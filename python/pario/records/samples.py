@@ -8,6 +8,7 @@ import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from io import BytesIO
+from posixpath import splitext
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pario.errors import ParioError
@@ -130,7 +131,7 @@ class Decode:
             return self._decoders[field]
         if kind not in ("tar", "file") or field.startswith("__"):
             return None
-        return _DECODERS.get(field.rpartition(".")[2].lower())
+        return _DECODERS.get(field.rpartition(".")[2])
 
 
 class Samples:
@@ -182,12 +183,13 @@ def split_members(record: Any) -> dict[str, Any]:
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """A name before the first dot of its last part, and the extension; empty: it has none."""
+    """A name before the first dot of its last part, and the extension in lower case, as webdataset
+    reads it; empty: it has none."""
     directory, _, last = name.rpartition("/")
     stem, dot, extension = last.partition(".")
     if not (stem and dot):
         return name, ""
-    return f"{directory}/{stem}".lstrip("/"), extension
+    return f"{directory}/{stem}".lstrip("/"), extension.lower()
 
 
 def _kind_of(dataset: RecordSource) -> str:
@@ -202,8 +204,8 @@ def _kind_of(dataset: RecordSource) -> str:
 
 
 def _fields_of_file(raw: Raw) -> dict[str, Any]:
-    key, extension = split_name(raw.name)
-    fields: dict[str, Any] = {"__key__": key, extension or "data": bytes(raw.data)}
+    key, extension = splitext(raw.name)
+    fields: dict[str, Any] = {"__key__": key, extension[1:].lower() or "data": bytes(raw.data)}
     if raw.label >= 0:
         fields |= {"class": raw.name.partition("/")[0], "label": raw.label}
     return fields
