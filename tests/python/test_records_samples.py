@@ -152,6 +152,33 @@ class TestParquet:
         parquet.write_table(table, tmp_path / "a.parquet", row_group_size=2)
         return tmp_path / "a.parquet"
 
+    def test_columns_of_registered_types_are_those_of_their_storage(self, tmp_path: Path) -> None:
+        pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+        parquet = pytest.importorskip("pyarrow.parquet")
+
+        class Matrix(pyarrow.ExtensionType):  # type: ignore[misc, name-defined]
+            value_type = "float32"  # a name, as of the types of Hugging Face's datasets
+
+            def __init__(self) -> None:
+                super().__init__(pyarrow.list_(pyarrow.float32()), "tests.matrix")
+
+            def __arrow_ext_serialize__(self) -> bytes:
+                return b""
+
+            @classmethod
+            def __arrow_ext_deserialize__(cls, storage: Any, content: bytes) -> Any:
+                return cls()
+
+        storage = pyarrow.array([[0.5, 1.5], None], pyarrow.list_(pyarrow.float32()))
+        column = pyarrow.ExtensionArray.from_storage(Matrix(), storage)
+        parquet.write_table(pyarrow.table({"x": column}), tmp_path / "a.parquet")
+        pyarrow.register_extension_type(Matrix())
+        try:
+            first, second = samples(tmp_path / "a.parquet")
+        finally:
+            pyarrow.unregister_extension_type("tests.matrix")
+        assert (first["x"].tolist(), first["x"].dtype, second["x"]) == ([0.5, 1.5], "f4", None)
+
     def test_columns_are_values_and_arrays(self, path: Path) -> None:
         found = samples(path)
         vectors = [sample.pop("vector") for sample in found]

@@ -279,6 +279,8 @@ def _typed_rows(batch: Any) -> Iterator[bytes]:
 def _typed_values(column: Any) -> list[Any]:
     import pyarrow
 
+    # A type that another package has registered, which may be imported or not.
+    column = getattr(column, "storage", column)
     inner = getattr(column.type, "value_type", None)
     numeric = inner is not None and pyarrow.types.is_primitive(inner)
     if not numeric or pyarrow.types.is_dictionary(column.type):
