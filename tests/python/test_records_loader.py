@@ -223,6 +223,7 @@ def test_a_transform_that_fails_names_the_record_or_skips_it(dataset, workers):
         number for number in range(COUNT) if number != 7
     ]
     assert loader.stats.skipped == 1
+    assert loader.stats.first_skipped == "record 7: transform: ValueError: seven"
 
 
 def test_missing_records(dataset):
@@ -232,6 +233,7 @@ def test_missing_records(dataset):
     loader = Loader(dataset, 10, errors="skip")
     assert contents(loader) == list(range(500))
     assert loader.stats.skipped == 3
+    assert loader.stats.first_skipped.startswith("record 500: ")
 
 
 @pytest.mark.parametrize("caching", ["page_cache", "direct"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import re
 import struct
 import sys
 import tarfile
@@ -268,6 +269,19 @@ def test_a_damaged_sample_names_its_record_or_is_skipped(tmp_path: Path) -> None
     with pytest.raises(ParioError, match="record 1: transform: JSONDecodeError"):
         samples(tmp_path / "a.jsonl")
     assert samples(tmp_path / "a.jsonl", errors="skip") == [{"x": 1, "__number__": 0}]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_sample_that_cannot_be_decoded_is_named(tmp_path: Path, workers: int) -> None:
+    (tmp_path / "files" / "dog").mkdir(parents=True)
+    (tmp_path / "files" / "dog" / "1.json").write_text("no json")
+    path = write_tar(tmp_path / "a.tar", {"a/0.json": b"1", "a/1.x.json": b"no json"})
+    for source, name in ((tmp_path / "files", r"0 \(dog/1.json\)"), (path, r"1 \(a/1\)")):
+        with pytest.raises(ParioError, match=f"record {name}: transform: JSONDecodeError"):
+            samples(source, workers=workers)
+        loader = Loader(source, 2, decode=True, errors="skip", workers=workers)
+        list(loader)
+        assert re.match(f"record {name}: transform: JSON", loader.stats.first_skipped)
 
 
 def test_a_missing_pillow_is_named_and_never_skipped(

@@ -15,7 +15,7 @@ from pario.records.batch import Batch
 from pario.records.stats import LoaderStats, Progress
 from pario.records.steps import Steps
 from pario.records.stream import BatchStream
-from pario.records.workers import Mark, Processes, Threads, apply
+from pario.records.workers import Missing, Processes, Threads, apply
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,7 +57,7 @@ class Pipeline:
                 stats.threads = native.threads()
                 data = int((places[:, 1] - places[:, 0]).sum())
                 yield (
-                    Progress(position, kept, whole, data, len(failures)),
+                    Progress(position, kept, whole, data, *_count(failures)),
                     Batch(memory, numbers, places),
                 )
 
@@ -89,9 +89,15 @@ class Pipeline:
         return (self._finish(progress, results) for progress, results in applied)
 
     def _finish(self, progress: Progress, results: list[Any]) -> tuple[Progress, Any]:
-        kept = [place for place, result in enumerate(results) if not isinstance(result, Mark)]
-        failed = sum(result is Mark.FAILED for result in results)
-        return progress.without(failed, kept), self.make_batch([results[k] for k in kept])
+        kept = [place for place, result in enumerate(results) if not isinstance(result, Missing)]
+        missing = [result.error for result in results if isinstance(result, Missing)]
+        errors = [error for error in missing if error]
+        return progress.without(errors, kept), self.make_batch([results[k] for k in kept])
+
+
+def _count(failures: list[tuple[int, str]]) -> tuple[int, str]:
+    """The number of records that were not read, and the error of the first one."""
+    return len(failures), "record {}: {}".format(*failures[0]) if failures else ""
 
 
 def _time_batches(batches: Batches, stats: LoaderStats) -> Batches:

@@ -6,6 +6,7 @@ import json
 import pickle
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from io import BytesIO
 from posixpath import splitext
@@ -67,6 +68,17 @@ class Raw(NamedTuple):
     name: str
     #: The number of the file's class; -1: it is in no directory.
     label: int
+
+
+def title_of(raw: Raw) -> str:
+    """The name of a packed file, or the key of a WebDataset record; empty: there is none."""
+    if raw.kind == "file":
+        return raw.name
+    with suppress(tarfile.TarError, StopIteration):
+        if raw.kind == "tar":
+            with tarfile.open(fileobj=BytesIO(raw.data), mode="r:") as archive:
+                return split_name(next(iter(archive)).name)[0]
+    return ""
 
 
 class Inputs:

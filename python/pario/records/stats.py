@@ -22,15 +22,22 @@ class Progress(NamedTuple):
     whole: int
     bytes: int
     skipped: int
+    #: The error of the first record that was skipped.
+    error: str = ""
 
     @property
     def records(self) -> int:
         """Records that the batch has."""
         return len(self.places)
 
-    def without(self, failed: int, kept: list[int]) -> Progress:
-        """The progress without the records that a transform failed on, and filters left out."""
-        return self._replace(skipped=self.skipped + failed, places=self.places[kept])
+    def without(self, errors: list[str], kept: list[int]) -> Progress:
+        """The progress without the records that filters left out, and those that a transform failed
+        on, with these errors."""
+        return self._replace(
+            skipped=self.skipped + len(errors),
+            error=self.error or next(iter(errors), ""),
+            places=self.places[kept],
+        )
 
 
 @dataclass
@@ -39,6 +46,7 @@ class LoaderStats:
 
     Times are in seconds. ``waited``: waiting for batches other than the first of an epoch;
     ``worked``: between batches; ``first``: waiting for the first batches of all ``epochs`` begun.
+    ``first_skipped``: the error of the first record that was skipped.
     """
 
     epochs: int = 0
@@ -46,6 +54,7 @@ class LoaderStats:
     records: int = 0
     bytes: int = 0
     skipped: int = 0
+    first_skipped: str = ""
     waited: float = 0.0
     worked: float = 0.0
     first: float = 0.0
@@ -78,6 +87,7 @@ class LoaderStats:
         self.records += progress.records
         self.bytes += progress.bytes
         self.skipped += progress.skipped
+        self.first_skipped = self.first_skipped or progress.error
 
     def __str__(self) -> str:
         first = self.first / max(1, self.epochs)

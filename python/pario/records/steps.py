@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pario.records.workers import Mark
+from pario.records.workers import Missing
 
 
 @dataclass(frozen=True)
@@ -16,13 +16,13 @@ class Steps:
     functions: tuple[tuple[Callable[[Any], Any], bool], ...] = ()
 
     def __call__(self, record: Any) -> Any:
-        """The result for a record, or ``Mark.FILTERED``."""
+        """The result for a record, or ``Missing()``."""
         for function, filters in self.functions:
             result = function(record)
             if not filters:
                 record = result
             elif not result:
-                return Mark.FILTERED
+                return Missing()
         return record
 
     def then(self, function: Callable[[Any], Any], filters: bool = False) -> Steps:

@@ -13,11 +13,11 @@ from concurrent.futures import (
     ProcessPoolExecutor,
     ThreadPoolExecutor,
 )
-from enum import Enum
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pario.errors import ParioError
-from pario.records.samples import MissingPackageError, Raw
+from pario.records.samples import MissingPackageError, Raw, title_of
 
 if TYPE_CHECKING:
     from pario.records.batch import Batch
@@ -28,19 +28,18 @@ _Note = TypeVar("_Note")
 _under_way: Any = None
 
 
-class Mark(Enum):
-    """The result of a record without one."""
+@dataclass(frozen=True)
+class Missing:
+    """No result: the transform failed on the record, with ``error``, or a filter left it out."""
 
-    #: A filter left the sample out.
-    FILTERED = "filtered"
-    #: The transform failed.
-    FAILED = "failed"
+    error: str = ""
 
 
 def apply(
     transform: Callable[[Any], Any], records: list[Any], numbers: Iterable[int], errors: str
 ) -> list[Any]:
-    """Applies the function to each record, in this thread. Returns a result or a Mark for each."""
+    """Applies the function to each record, in this thread. Returns a result, or Missing, for
+    each."""
     results: list[Any] = []
     for number, record in zip(numbers, records, strict=True):
         try:
@@ -48,11 +47,11 @@ def apply(
         except MissingPackageError:
             raise
         except Exception as error:
+            title = f" ({name})" if isinstance(record, Raw) and (name := title_of(record)) else ""
+            text = f"record {number}{title}: transform: {type(error).__name__}: {error}"
             if errors == "raise":
-                raise ParioError(
-                    f"record {number}: transform: {type(error).__name__}: {error}"
-                ) from error
-            results.append(Mark.FAILED)
+                raise ParioError(text) from error
+            results.append(Missing(text))
     return results
 
 
