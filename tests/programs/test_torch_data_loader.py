@@ -352,6 +352,20 @@ def test_a_loader_whose_batches_workers_read_has_no_state(torch: Any, dataset: D
     assert (loader.state_dict()["epoch"], loader.state_dict()["position"]) == (1, 0)
 
 
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_pass_is_the_epoch_that_is_set(
+    torch: Any, dataset: Dataset, loop: tuple[int, bool]
+) -> None:
+    epochs, loader = list_epochs(dataset, 6), make_loader(dataset)
+    data_loader = start(torch.utils.data.DataLoader, loader, loop)
+    for epoch in (0, 1, 4, 5, 2):
+        loader.set_epoch(epoch)
+        assert join(take(data_loader)) == epochs[epoch]
+    loader.load_state_dict(loader.torch().state_after(FEW))
+    loader.set_epoch(2)
+    assert join(take(data_loader)) == epochs[2][FEW * BATCH :]
+
+
 def test_without_workers_the_loader_has_its_state(torch: Any, dataset: Dataset) -> None:
     loader = make_loader(dataset)
     data_loader = start(torch.utils.data.DataLoader, loader, (0, False))

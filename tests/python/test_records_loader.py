@@ -444,6 +444,7 @@ def test_stats(dataset):
         ({"workers": -1}, "workers=-1: expected 0 to"),
         ({"memory": "1G"}, "memory='1G': expected a whole number, 0 to"),
         ({"rank": 2, "world": 2}, "rank=2: expected 0 to 1"),
+        ({"world": 2}, "world=2 without rank: expected the number of this rank"),
         ({"caching": "none"}, "caching='none': expected"),
         ({"errors": "ignore"}, "errors='ignore': expected"),
         ({"prefetch": 0}, "prefetch=0: expected 1 to"),
@@ -455,6 +456,40 @@ def test_stats(dataset):
 def test_bad_arguments(dataset, how, words):
     with pytest.raises(ParioError, match=words):
         Loader(dataset, **how)
+
+
+def test_processes_of_torchrun_share_an_epoch_before_they_initialize(dataset, monkeypatch):
+    monkeypatch.delenv("PARIO_ONE_PROCESS", raising=False)
+    found = []
+    for rank in range(3):
+        for name in ("RANK", "LOCAL_RANK"):
+            monkeypatch.setenv(name, str(rank))
+        for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+            monkeypatch.setenv(name, "3")
+        monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+        found.append([batch.numbers.tolist() for batch in Loader(dataset, 4, drop_last=True)])
+    alone = [batch.numbers.tolist() for batch in Loader(dataset, 4, rank=0, world=1)]
+    joined = [batch for step in zip(*found, strict=True) for batch in step]
+    assert joined == alone[: COUNT // 12 * 3]
+
+
+def test_an_epoch_is_begun_by_its_number(dataset):
+    loader = Loader(dataset, 10, shuffle=True, seed=3)
+    epochs = [numbers(loader) for _ in range(5)]
+    assert loader.state_dict()["epoch"] == 5
+    next(iter(loader))
+    for epoch in (1, 2, 4):
+        loader.set_epoch(epoch)
+        assert numbers(loader) == epochs[epoch]
+    loader.set_epoch(3)
+    next(iter(loader))
+    state = loader.state_dict()
+    loader.set_epoch(0)
+    loader.load_state_dict(state)
+    loader.set_epoch(3)
+    assert numbers(loader) == epochs[3][10:]
+    with pytest.raises(ParioError, match="epoch=-1: expected 0 to"):
+        loader.set_epoch(-1)
 
 
 def test_nothing_to_load(tmp_path):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pario.errors import ParioError
+from pario.launchers import TORCHRUN, launch_of
 from pario.records.passes import Passes, Place
 from pario.records.state import check_whole, read_state, write_state
 
@@ -131,7 +133,32 @@ class Epochs(ABC):
         ParioError
             The state is damaged, or belongs to other records or another order. Nothing changes.
         """
-        self.go_to(self.place_of(state))
+        self._begin_at(self.place_of(state))
+
+    def set_epoch(self, epoch: int) -> None:
+        """Lets the next iteration, or pass of a DataLoader, be an epoch from its beginning.
+
+        Does nothing if it is this epoch already, or the rest of it after ``load_state_dict``. So a
+        loop may call it before each epoch, as that of PyTorch's DistributedSampler.
+
+        Parameters
+        ----------
+        epoch : int
+            The number of the epoch, from 0 on.
+
+        Raises
+        ------
+        ParioError
+            It is no such number.
+        """
+        check_whole("Loader: epoch", epoch, 0, 2**32 - 1)
+        places = [self._next_place(), *([self._passes.next_place()] if self._passes else [])]
+        if any(place.epoch != epoch for place in places):
+            self._begin_at(Place(self.seed, epoch, 0))
+
+    def _begin_at(self, place: Place) -> None:
+        """Lets the next iteration, or pass of a DataLoader, begin at a place."""
+        self.go_to(place)
         self._iterations += 1
         if self._passes:
             self._passes.set_next(self._next_place())
@@ -147,7 +174,7 @@ class Epochs(ABC):
 
 def find_rank(rank: int | None, world: int | None) -> tuple[int, int]:
     """The number of this rank, and of all ranks: the arguments, else those of torch.distributed or
-    jax.distributed if one is initialized, else one rank."""
+    jax.distributed if one is initialized, or of torchrun if it will be, else one rank."""
     if rank is None and world is None:
         distributed = getattr(sys.modules.get("torch"), "distributed", None)
         if distributed and distributed.is_available() and distributed.is_initialized():
@@ -155,6 +182,9 @@ def find_rank(rank: int | None, world: int | None) -> tuple[int, int]:
         jax = sys.modules.get("jax")
         if jax and jax.distributed.is_initialized():
             return int(jax.process_index()), int(jax.process_count())
-        return 0, 1
+        launch = launch_of(os.environ)
+        return (launch.seat.rank, launch.seat.size) if launch.launcher == TORCHRUN else (0, 1)
     world = check_whole("Loader: world", 1 if world is None else world, 1)
+    if rank is None and world > 1:
+        raise ParioError(f"Loader: world={world} without rank: expected the number of this rank")
     return check_whole("Loader: rank", rank or 0, 0, world - 1), world

@@ -71,7 +71,7 @@ class Loader(Epochs):
         order of tf.data's ``interleave(cycle_length, block_length)``.
     rank, world : int, optional
         The number of this rank, and of all ranks; default: those of torch.distributed or
-        jax.distributed if one is initialized, else one rank.
+        jax.distributed if one is initialized, those of torchrun before, else one rank.
     remainder : {"pad", "drop", "exact"}
         The division of the last step's records if they do not fill a batch of every rank. "pad":
         all ranks get equally many, fewer than ``world`` records are repeated; "drop": all ranks

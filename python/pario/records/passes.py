@@ -77,6 +77,10 @@ class Passes:
         self._first = place
         self._append(Reader(os.getpid(), MAIN, 0), _SET_NEXT, place)
 
+    def next_place(self) -> Place:
+        """The place at which the next pass of this process begins."""
+        return self._replay(os.getpid()).next
+
     def newest(self) -> Place | None:
         """The place at which this process's newest pass began; None before the first one, and if
         ``set_next`` was called after it.
@@ -107,7 +111,7 @@ class Passes:
 
     def __getstate__(self) -> tuple[Place, Any]:
         if multiprocessing.context.get_spawning_popen() is None:
-            return self._replay(os.getpid()).next, None
+            return self.next_place(), None
         return self._first, reduction.DupFd(self._log.fileno())
 
     def __setstate__(self, state: tuple[Place, Any]) -> None:
