@@ -411,6 +411,8 @@ def _missing(results: Path) -> list[str]:
         if path.name != "recording.py"
     }
     absent = [file for name, file in runners.items() if not any(results.glob(f"*/{name}*.csv"))]
+    if not absent:
+        return []
     lines = ["## Not recorded yet", "", "Runners without a CSV of an idle machine:", ""]
     return [*lines, *(f"- `bench/{file}`" for file in dict.fromkeys(absent)), ""]
 
