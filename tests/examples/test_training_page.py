@@ -21,6 +21,7 @@ from tests.support.commands import run_command
 COUNT, VALUES = 320, 5
 CODE = read_code("training.md")
 LOADER, DATA_LOADER = "The loader", "PyTorch's DataLoader"
+TRANSFORMERS = "Transformers"
 ARRAYS, REPORT = "Keras, TensorFlow, JAX", "Waiting times of a program"
 MEMORY = "Memory for a larger batch"
 SAMPLES, MIXTURES = "Samples", "Mixtures"
@@ -53,6 +54,7 @@ def test_all_code_of_the_page_is_run() -> None:
         MIXTURES: 1,
         REPORT: 1,  # no code
         DATA_LOADER: 1,
+        TRANSFORMERS: 1,
         ARRAYS: 4,
         MEMORY: 2,  # the second is output
     }
@@ -111,6 +113,39 @@ def test_a_data_loader(place: Path) -> None:
     )
     done = run_command([sys.executable, "-W", "ignore", "train.py"], cwd=place, status=0)
     assert done.stdout == f"2 {COUNT // 2 - 100} {Batch.__name__}\n"
+
+
+@pytest.mark.exhaustive
+def test_a_trainer_of_transformers_continues_in_the_middle_of_an_epoch(place: Path) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    pytest.importorskip("accelerate", reason="accelerate is not installed")
+    transformers = pytest.importorskip("transformers", reason="Transformers is not installed")
+
+    def stack(records: list[memoryview]) -> dict[str, Any]:
+        return {"values": torch.tensor(np.stack([np.frombuffer(one, "<f4") for one in records]))}
+
+    def make_loader() -> Loader:
+        return Loader(Dataset("train.prec"), 32, shuffle=True, seed=1, collate=stack)
+
+    class Model(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(VALUES, 1)
+
+        def forward(self, values: Any) -> dict[str, Any]:
+            seen.append(values.tolist())
+            return {"loss": self.layer(values).square().mean()}
+
+    seen: list[Any] = []
+    for steps in (14, 20):
+        arguments = transformers.TrainingArguments(
+            "run", max_steps=steps, use_cpu=True, report_to=[], disable_tqdm=True
+        )
+        names = {"loader": make_loader(), "model": Model(), "arguments": arguments}
+        exec(CODE[TRANSFORMERS][0], names)
+        names["trainer"].train(resume_from_checkpoint=steps == 20)
+    loader = make_loader()
+    assert seen == [batch["values"].tolist() for _ in range(2) for batch in loader]
 
 
 @pytest.mark.system
