@@ -291,9 +291,9 @@ def write_elements(made: Job, calls: int, seconds: float, layer: str = "hdf5") -
     made.datasets.append(Dataset(file=file_row(made, data), element=8, shape=(10_000,)))
 
 
-def write_steps(made: Job, steps: int) -> None:
-    """Steps of 8 kB of a file of ADIOS2 together."""
-    size, each = 8000, 1e-4 * steps
+def write_steps(made: Job, steps: int, took: float = 1e-4) -> None:
+    """Steps of 8 kB of a file of ADIOS2 together, ten times ``took`` each."""
+    size, each = 8000, took * steps
     add_record(made, 0, "/scratch/s.bp", "adios2", opens=1, others=steps, flushes=steps,
                flush_time=6 * each, other_time=each)  # fmt: skip
     add_record(made, 0, "/scratch/s.bp:/v", "adios2", writes=steps, bytes_written=size,

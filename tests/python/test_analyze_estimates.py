@@ -12,7 +12,7 @@ from pario.see.analyze import analyze, idioms
 from pario.see.analyze.model import Finding
 from pario.see.tables.model import Job
 from tests.python.jobs import add_events, add_filesystem, add_record, make_job
-from tests.python.layer_jobs import MIB, start_programs
+from tests.python.layer_jobs import MIB, start_programs, write_steps
 
 PYTHON, COMPILED = "/usr/bin/python3.11", "/home/user/app"
 
@@ -105,6 +105,20 @@ def test_an_hdf5_file_opened_again_costs_the_transfers_and_the_work_of_its_libra
     assert finding(made, "open-close-loop").seconds == pytest.approx(0.18 + gaps, rel=0.05)
 
 
+@pytest.mark.parametrize(("program", "gap"), [(PYTHON, 100e-6), (COMPILED, 12e-6)])
+def test_small_steps_cost_also_the_work_between_their_calls(program: str, gap: float) -> None:
+    made = make_run(program)
+    steps, took = 2000, 20e-6
+    write_steps(made, steps, took)
+    for place, (path, kind) in enumerate((("", "other"), (":/v", "write"), ("", "flush"))):
+        start = np.arange(steps) * 360e-6 + place * 120e-6
+        add_events(
+            made, 0, f"/scratch/s.bp{path}", kind, start=start, duration=took, layer="adios2"
+        )
+    found = {one.rule: one.seconds for one in analyze(made).findings}
+    assert found == {"small-steps": pytest.approx(0.99 * steps * (10 * took + 3 * gap), rel=0.02)}
+
+
 @pytest.mark.parametrize(("program", "work"), [(PYTHON, 12e-6), (COMPILED, 1.2e-6)])
 def test_small_files_cost_also_the_work_of_the_program_for_them(program: str, work: float) -> None:
     made = make_run(program)
@@ -134,6 +148,18 @@ def test_processes_of_a_pipeline_cost_the_time_in_which_any_of_them_lives(width:
     children["end"] = children["seen"] = children["start"] + 5e-3
     expected = 300 // width * (5e-3 + 0.6e-3)
     assert finding(made, "process-storm").seconds == pytest.approx(expected, rel=0.01)
+
+
+def test_the_work_for_calls_belongs_to_the_finding_that_has_their_time() -> None:
+    made = make_run(COMPILED)
+    reads, path = 400_000, "/scratch/records"
+    moved = {"reads": reads, "bytes_read": 128 * reads, "end_read": 8 * MIB, "read_time": 0.4}
+    add_record(made, 0, path, seeks=reads, seek_time=0.1, **moved)
+    start = np.arange(reads) * 2e-6
+    add_events(made, 0, path, "seek", start=start, duration=0.25e-6)
+    add_events(made, 0, path, "read", start=start + 0.5e-6, duration=1e-6, length=128)
+    found = {one.rule: one.seconds for one in analyze(made).findings}
+    assert found == {"seek-storm": pytest.approx(0.5, rel=0.02)}
 
 
 @pytest.mark.measured

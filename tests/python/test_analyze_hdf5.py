@@ -137,6 +137,19 @@ def test_time_of_h5py_between_calls_counts_up_to_a_limit(gap: float, each: float
     assert finding.seconds == pytest.approx(calls * (each + 2e-5), rel=0.02)
 
 
+def test_time_between_calls_with_others_between_them_is_not_that_of_h5py() -> None:
+    made = job("posix per_rank meta_split cpu events")
+    calls, took = 10_000, 2e-4
+    layer_jobs.write_elements(made, calls, calls * took)
+    made.programs = ["/usr/bin/python3.11"]
+    of_hdf5 = {"layer": "hdf5", "duration": took, "length": 8}
+    start = np.arange(calls) * 4e-4
+    add_events(made, 0, "/scratch/values.h5:/values", "write", start=start, **of_hdf5)
+    add_events(made, 0, "/scratch/input", "read", start=start + 2.5e-4, duration=1e-4)
+    (finding,) = (one for one in analyze(made).findings if one.rule == "hdf5-calls")
+    assert finding.seconds == pytest.approx(calls * took, rel=0.02)
+
+
 def test_independent_calls_of_pnetcdf_name_their_variables() -> None:
     made = make_job(4, 100.0, mpi=True, has={"posix", "mpiio", "per_rank", "meta_split", "cpu"})
     add_filesystem(made, "/scratch")

@@ -21,13 +21,15 @@ class Claim:
 
     Seconds that a stronger cause has claimed before are subtracted from a claim of the time
     *beyond* the calls' proper time. A claim of a share of the time (``of_rest``) shrinks in
-    proportion.
+    proportion; a claim of the program's work ``for_calls`` as the candidate's claims of these calls
+    do.
     """
 
     rows: Ints
     kind: int
     seconds: Floats
     of_rest: bool = False
+    for_calls: bool = False
 
 
 def claim_all(
@@ -57,7 +59,7 @@ class Ledger:
     def grant(self, claims: list[Claim], minimum: float) -> float:
         """Take the claimed seconds as far as they are left; return their value in wall time. A
         value below ``minimum`` takes nothing and returns 0."""
-        granted = [self._limit_claim(claim) for claim in claims]
+        granted = self._limit_claims(claims)
         io, other = self._worth(claims, granted)
         io = min(io, self._io_budget)
         worth = min(io + other, self._budget)
@@ -68,6 +70,19 @@ class Ledger:
             self._take(claim, seconds)
         self._budget -= worth
         return worth
+
+    def _limit_claims(self, claims: list[Claim]) -> list[Floats]:
+        granted = [self._limit_claim(claim) for claim in claims]
+        calls = [place for place, claim in enumerate(claims) if claim.kind >= 0]
+        asked = sum(float(self._limit_to_cells(claims[place]).sum()) for place in calls)
+        share = sum(float(granted[place].sum()) for place in calls) / asked if asked else 1.0
+        return [
+            seconds * share if claim.for_calls else seconds
+            for claim, seconds in zip(claims, granted, strict=True)
+        ]
+
+    def _limit_to_cells(self, claim: Claim) -> Floats:
+        return np.clip(claim.seconds, 0.0, self._facts.cells[claim.rows, claim.kind])
 
     def _limit_claim(self, claim: Claim) -> Floats:
         if claim.kind < 0:

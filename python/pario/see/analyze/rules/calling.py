@@ -15,7 +15,7 @@ from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim
 from pario.see.analyze.program import is_interpreter
 from pario.see.analyze.waiting import COMMUNICATION
-from pario.see.tables.model import EVENT_KINDS
+from pario.see.tables.model import EVENT_KINDS, Job
 
 _FOLLOWERS = [EVENT_KINDS.index(kind) for kind in ("close", "stat", "flush", "other")]
 
@@ -47,6 +47,10 @@ class Work:
         return f"{several}the time of {self.words} (measured on this machine)"
 
 
+#: Of a call of a library such as HDF5 or ADIOS2, which its package for Python prepares.
+LIBRARY_WORK = Work(idioms.read_a_file, "reading an empty file", times=10)
+
+
 def claim_work(
     facts: Facts,
     rows: Ints,
@@ -72,7 +76,7 @@ def claim_work(
     lane = facts.lane[rows]
     per_lane = sums(np.maximum(lane, 0), np.where(lane >= 0, seconds, 0.0), facts.ranks)
     lanes = np.flatnonzero(per_lane > 0)
-    return [Claim(lanes, COMPUTE, per_lane[lanes])] if len(lanes) else []
+    return [Claim(lanes, COMPUTE, per_lane[lanes], for_calls=True)] if len(lanes) else []
 
 
 def _find_limits(facts: Facts, rows: Ints, work: Work) -> Floats:
@@ -88,13 +92,10 @@ def _find_limits(facts: Facts, rows: Ints, work: Work) -> Floats:
 def _find_gaps(facts: Facts, mask: Mask, most: Floats, ending: Mask) -> Floats:
     """Return, per record of the mask, the seconds between a call and the next one of the same
     thread, which is on a record of ``ending``; each gap counts at most ``most``."""
-    job, events = facts.job, facts.job.events
-    thread = events["process"].astype(np.int64) * 256 + events["thread"]
-    order = np.lexsort((events["start"], thread))
-    events, thread = events[order], thread[order]
+    job = facts.job
+    events, new = _sort_by_thread(job.events)
     row = find_rows(job.records, events["process"], events["file"], events["layer"])
     row[events["layer"] == COMMUNICATION] = -1
-    new = np.append(True, thread[1:] != thread[:-1])
     row = _follow(row, _find_followers(facts, events, row), new)
     own = (row >= 0) & mask[row]
     ends = _find_latest_ends(events["end"], np.cumsum(new), 1.0 + float(job.wall))
@@ -106,6 +107,23 @@ def _find_gaps(facts: Facts, mask: Mask, most: Floats, ending: Mask) -> Floats:
     between = events["end"][joint] - events["start"][joint] - events["duration"][joint]
     limit = most[row[joint]] * (events["count"][joint] - 1)
     return found + sums(row[joint], np.clip(between, 0.0, limit), len(mask))
+
+
+def find_outer_calls(job: Job) -> tuple[Table, Mask]:
+    """Return the events by thread and start without those inside of others, and the mask of the
+    first one of each thread: libraries make calls on files inside their own."""
+    events, new = _sort_by_thread(job.events)
+    ends = _find_latest_ends(events["end"], np.cumsum(new), 1.0 + float(job.wall))
+    outer = new | (events["start"] >= np.append(0.0, ends[:-1]))
+    return events[outer], new[outer]
+
+
+def _sort_by_thread(events: Table) -> tuple[Table, Mask]:
+    """Return the events by thread and start, and the mask of the first one of each thread."""
+    thread = events["process"].astype(np.int64) * 256 + events["thread"]
+    order = np.lexsort((events["start"], thread))
+    thread = thread[order]
+    return events[order], np.append(True, thread[1:] != thread[:-1])
 
 
 def _find_followers(facts: Facts, events: Table, row: Ints) -> Mask:

@@ -42,7 +42,8 @@ shows them from {seconds(SHORT_MIN_SECONDS)} on if they are {share(SHORT_MIN_SHA
   are not storage.
 - **The ledger.** A rule claims seconds of cells, in the order of the rules below. A claimed second
   is not available to later rules, so that no two findings contain the same second, and their sum
-  never exceeds the wall time.
+  never exceeds the wall time. The program's work between calls belongs to the finding that has the
+  time of these calls.
 - **The critical path.** If the log shows calls in which ranks meet, the path from the end of the
   job back to its start follows the last rank to arrive at every meeting. A claim counts as far as
   the rank's I/O lies on this path: I/O during which a rank would wait for others anyway costs

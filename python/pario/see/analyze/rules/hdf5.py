@@ -27,7 +27,8 @@ from pario.see.analyze.rules.base import (
     setting,
     sum_seconds,
 )
-from pario.see.tables.model import EVENT_KINDS, LAYERS, Dataset
+from pario.see.analyze.rules.calling import find_outer_calls
+from pario.see.tables.model import EVENT_KINDS, LAYERS, Dataset, Job
 
 
 @dataclass(frozen=True)
@@ -361,27 +362,27 @@ def _describe_small(facts: Facts, rows: Ints, writing: bool) -> Candidate:
 def _between_calls(facts: Facts, rows: Ints, kind: int) -> Floats:
     """Return, per row of a Python program, the time that its package spends on preparing the
     calls: the time from the end of one to the start of the next that three of four exceed, for
-    each."""
-    job, events = facts.job, facts.job.events
-    _, word = direction(kind == WRITE)
-    found = np.zeros(len(rows))
-    layer = facts.records["layer"][rows[0]]
-    own = (events["layer"] == layer) & (events["kind"] == EVENT_KINDS.index(word))
-    for place, row in enumerate(rows):
-        record: Any = facts.records[row]
-        if record["process"] < 0:
+    each. Calls with others between them, such as the end of a step, do not tell it."""
+    job, (_, word), found = facts.job, direction(kind == WRITE), np.zeros(len(rows))
+    if not len(job.events):
+        return found
+    events, first = find_outer_calls(job)
+    row = find_rows(job.records, events["process"], events["file"], events["layer"])
+    row[(events["kind"] != EVENT_KINDS.index(word)) | (events["count"] > 1)] = -1
+    in_a_row = (row[1:] == row[:-1]) & (row[1:] >= 0) & ~first[1:]
+    gaps, of = (events["start"][1:] - events["end"][:-1])[in_a_row], row[1:][in_a_row]
+    for place, number in enumerate(rows):
+        record: Any = facts.records[number]
+        if not (of == number).any() or not _is_python(job, int(record["process"])):
             continue
-        program = job.programs[job.processes["exe"][record["process"]]]
-        if not program.rpartition("/")[2].startswith("python"):
-            continue
-        its = events[own & (events["process"] == record["process"])
-                     & (events["file"] == record["file"]) & (events["count"] == 1)]  # fmt: skip
-        gaps = its["start"][1:] - (its["start"] + its["duration"])[:-1]
-        gaps = gaps[(its["thread"][1:] == its["thread"][:-1]) & (gaps >= 0)]
-        if len(gaps):
-            usual = min(float(np.percentile(gaps, 25)), H5PY_CALL)
-            found[place] = usual * float(record[f"{word}s"])
+        usual = min(float(np.percentile(gaps[of == number], 25)), H5PY_CALL)
+        found[place] = usual * float(record[f"{word}s"])
     return found
+
+
+def _is_python(job: Job, process: int) -> bool:
+    program: str = job.programs[job.processes["exe"][process]]
+    return program.rpartition("/")[2].startswith("python")
 
 
 CHUNK_THRASH = Rule(

@@ -12,6 +12,7 @@ from pario.see.analyze.cells import KINDS, READ, WRITE
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Claim, claim_all
 from pario.see.analyze.rules.base import Candidate, Rule, code, fact, scene
+from pario.see.analyze.rules.calling import LIBRARY_WORK, claim_work
 from pario.see.analyze.rules.small_calls import excess
 from pario.see.tables.model import LAYERS
 
@@ -81,10 +82,12 @@ def _describe(facts: Facts, row: int, inside: Ints, steps: float, moved: float) 
         claims=[
             *claim_all(facts, its, _REST, share),
             *(Claim(its, kind, seconds * share) for kind, seconds in _transfers(facts, its)),
+            *claim_work(facts, its, LIBRARY_WORK, share),
         ],
         method=(
             f"time of the steps and of the calls on the parts of the file, if one step replaces"
-            f" {JOINED}, without that of {wording.size(moved)} at the rate of large calls"
+            f" {JOINED}, without that of {wording.size(moved)} at the rate of large calls; and the"
+            f" program's time between them, at most {LIBRARY_WORK.text} for each"
         ),
     )
 
@@ -103,7 +106,8 @@ SMALL_STEPS = Rule(
     ),
     estimate=(
         "Time of the steps, of their transfers and of the calls on the parts of the file, if one"
-        f" step replaces {JOINED}, without that of their bytes at the reference rate."
+        f" step replaces {JOINED}, without that of their bytes at the reference rate; and the"
+        f" program's time between them, at most {LIBRARY_WORK.text} for each (needs events)."
     ),
     advice="One step for an array of many values.",
     control="The same values in one step.",
