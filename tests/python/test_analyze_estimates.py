@@ -288,3 +288,11 @@ def test_an_estimate_has_a_range_of_a_factor_of_two_within_the_run() -> None:
     made = make_run(COMPILED)
     add_record(made, 0, "/scratch/entry", stats=100_000, stat_time=1.8)
     assert finding(made, "stat-storm").most == 2.0
+
+
+def test_a_value_by_stdio_is_not_charged_with_the_clock_of_the_tracer() -> None:
+    made = make_run(COMPILED)
+    moved = {"reads": 10_000_000, "bytes_read": 40_000_000, "read_time": 0.3}
+    add_record(made, 0, "/scratch/field", "stdio", opens=1, buffer_size=4096, **moved)
+    expected = 0.3 - 0.02 - 10_000_000 * 10e-9
+    assert finding(made, "stdio-per-value").seconds == pytest.approx(expected, rel=0.01)
