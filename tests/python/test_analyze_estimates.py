@@ -150,6 +150,20 @@ def test_processes_of_a_pipeline_cost_the_time_in_which_any_of_them_lives(width:
     assert finding(made, "process-storm").seconds == pytest.approx(expected, rel=0.01)
 
 
+def test_a_program_that_waits_for_another_one_costs_its_own_start_and_time_too() -> None:
+    """Each of 300 shells starts a program and waits for it."""
+    made = make_run(COMPILED, wall=10.0)
+    start_programs(made, 300, 0.7e-3)
+    shells = made.processes[1:]
+    shells["end"] = shells["seen"] = shells["start"] + 5e-3
+    below = shells.copy()
+    below["parent"], below["pid"] = shells["pid"], shells["pid"] + 1000
+    below["start"], below["end"] = shells["start"] + 2e-3, shells["start"] + 4e-3
+    below["seen"] = below["end"]
+    made.processes = np.concatenate([made.processes, below])
+    assert finding(made, "process-storm").seconds == pytest.approx(300 * 2 * 1.3e-3, rel=0.01)
+
+
 def test_the_work_for_calls_belongs_to_the_finding_that_has_their_time() -> None:
     made = make_run(COMPILED)
     reads, path = 400_000, "/scratch/records"

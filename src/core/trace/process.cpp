@@ -14,7 +14,7 @@ constexpr std::size_t kSchemaRoom = 256 << 10;
 constexpr std::uint64_t kRateNeeds = 1'000'000;
 constexpr std::uint64_t kAnchorsPerSecond = 10;
 // Short programs make fewer calls; two looks at a clock for each cost 1 % of the tracer's start.
-constexpr int kFirstCalls = 64;
+constexpr int kFirstCalls = 128;
 constexpr int kStatusBits = 0xFF;  // bits of an exit status that the kernel keeps
 constexpr std::uint64_t kRateNotKnownYet =
     1'000'000'000;  // readers see it if the process is killed during its start

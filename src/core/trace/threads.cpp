@@ -106,7 +106,10 @@ Slot* detail::take_slot() {
   return context.slot;
 }
 
-bool detail::prepare_thread() { return on() && my_slot() != nullptr; }
+bool detail::prepare_thread() {
+  const FirstCall measured;
+  return on() && my_slot() != nullptr;
+}
 
 std::uint32_t detail::drop_abandoned_calls(std::uintptr_t frame) {
   auto& context = detail::context;

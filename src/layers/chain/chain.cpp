@@ -15,6 +15,7 @@ constinit std::atomic<void*> next_functions[kLayers][symbols::kSymbols] = {};
 }  // namespace detail
 
 void* build(Symbol symbol) {
+  const trace::FirstCall measured;
   void* function = symbols::find_real_function(symbol);
   for (std::size_t layer = kLayers; layer-- > 0;) {
     detail::next_functions[layer][id_of(symbol)].store(function, std::memory_order_release);

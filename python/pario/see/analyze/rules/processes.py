@@ -145,10 +145,13 @@ def _sum_by_lane(
 ) -> tuple[Ints, Floats]:
     """Return the lanes of images, and the seconds that each lane would save without them: those in
     them and those to start them. Images that run at the same time, as in a pipeline, take the lane
-    no more than the time in which any of them lives."""
+    no more than the time in which any of them lives. Without ranks all are of one lane: a process
+    that waits for another one lives at the same time, but does not work."""
     lane = facts.lanes.of_process[images]
     own = lane >= 0
     images, seconds, starting, lane = images[own], seconds[own], starting[own], lane[own]
+    if not facts.lanes.mpi:
+        lane = np.full_like(lane, lane.min(initial=0))
     lanes = np.unique(lane)
     cost = sums(lane, seconds + starting, facts.ranks)[lanes]
     start = facts.job.processes["start"][images]
