@@ -52,6 +52,8 @@ def test_lines_and_scans_are_counted_with_their_bytes(
         "reads": 101,
         "bytes_read": 800,
         "formatted_calls": 141,
+        "sampled_writes": 7,
+        "sampled_numbers": 4,
         "failed": 0,
     }
     assert run.status == 0

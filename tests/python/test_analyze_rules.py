@@ -23,6 +23,7 @@ from tests.python.jobs import (
     make_job,
     set_layout,
 )
+from tests.python.layer_jobs import print_text
 from tests.python.rule_cases import (
     CASES,
     MIB,
@@ -272,6 +273,17 @@ def test_text_is_recognised_from_samples_where_nothing_was_formatted() -> None:
         sampled_numbers=18,
     )
     assert list(found(made)) == ["text-output"]
+
+
+@pytest.mark.parametrize(("numbers", "rules"), [(18, ["text-output"]), (2, [])])
+def test_formatted_lines_are_numbers_as_far_as_samples_tell_them(
+    numbers: int, rules: list[str]
+) -> None:
+    made = job()
+    print_text(made, True)
+    made.records["sampled_writes"] = made.records["sampled_text"] = 20
+    made.records["sampled_numbers"] = numbers
+    assert list(found(made)) == rules
 
 
 def test_text_written_line_by_line_is_small_writes_because_calls_cost_more_than_digits() -> None:
