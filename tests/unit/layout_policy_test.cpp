@@ -55,8 +55,8 @@ TEST(StripePolicy, NeverAsksForMoreTargetsThanThereAre) {
 }
 
 TEST(StripePolicy, ATargetHoldsEnoughToBeWorthIt) {
-  EXPECT_EQ(stripes({.size = 32 * MiB, .writers = 1000, .ranks = 1000}), 4U);
-  EXPECT_EQ(stripes({.size = 512 * MiB, .writers = 1000, .ranks = 1000}), 64U);
+  EXPECT_EQ(stripes({.size = 32 * MiB, .writers = 1000, .ranks = 1000}), 8U);
+  EXPECT_EQ(stripes({.size = 256 * MiB, .writers = 1000, .ranks = 1000}), 64U);
 }
 
 TEST(StripePolicy, FilesAtTheSameTimeShareTheTargets) {
