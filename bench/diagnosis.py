@@ -167,17 +167,15 @@ def run_peer(peer: peers.Peer, place: Place, program: Program, *, repaired: bool
 def measure_program(
     place: Place, program: Program, tools: Sequence[peers.Peer], recorder: Recorder
 ) -> Iterator[Judgement]:
-    """Runs a program and its twin, plain and under each tool; yields a judgement per tool."""
+    """Runs a program and its twin, plain and then under each tool, in rounds: the speed of a device
+    changes within minutes, and a promise is that of its round. Yields a judgement per tool."""
     ways = [True] if program.healthy else [False, True]
+    judged = [(tool, Judgement(program, tool.name if tool else PARIO)) for tool in (None, *tools)]
     plain: dict[bool, list[float]] = {False: [], True: []}
-    for _ in range(place.runs):
+    for number in range(1, place.runs + 1):
         for repaired in ways:
             plain[repaired].append(measure_plain(place, program, repaired=repaired))
-    medians = [statistics.median(plain[way] or [0.0]) for way in (False, True)]
-    for tool in [None, *tools]:
-        name = tool.name if tool else PARIO
-        judgement = Judgement(program, name, gain=medians[0] - medians[1], plain=medians[0])
-        for number in range(1, place.runs + 1):
+        for tool, judgement in judged:
             for repaired in ways:
                 run = (
                     run_peer(tool, place, program, repaired=repaired)
@@ -189,16 +187,19 @@ def measure_program(
                     program=program.name,
                     language=program.language,
                     ranks=program.ranks,
-                    tool=name,
+                    tool=judgement.tool,
                     way="repaired" if repaired else "bad",
                     scale=place.scale,
                     round=number,
-                    plain_seconds=plain[repaired][number - 1],
+                    plain_seconds=plain[repaired][-1],
                     first_finding=run.first,
                     right=run.healthy if repaired else run.is_right(program),
                     healthy=run.healthy,
                     promised_seconds=run.promise(program),
                 )
+    medians = [statistics.median(plain[way] or [0.0]) for way in (False, True)]
+    for _, judgement in judged:
+        judgement.gain, judgement.plain = medians[0] - medians[1], medians[0]
         yield judgement
 
 

@@ -7,7 +7,8 @@ from work import compute, repaired, size
 series = np.arange(64, dtype="f8")
 if repaired:
     with h5py.File("series.h5", "w") as file:
-        file["all"] = np.broadcast_to(series, (size, 64))
+        for number in range(size):
+            file[f"series{number}"] = series
 else:
     for number in range(size):
         with h5py.File("series.h5", "a") as file:
