@@ -473,6 +473,18 @@ def test_processes_of_torchrun_share_an_epoch_before_they_initialize(dataset, mo
     assert joined == alone[: COUNT // 12 * 3]
 
 
+def test_processes_of_mpiexec_that_read_all_batches_are_warned(dataset, monkeypatch):
+    monkeypatch.delenv("PARIO_ONE_PROCESS", raising=False)
+    monkeypatch.setenv("PMI_RANK", "1")
+    monkeypatch.setenv("PMI_SIZE", "4")
+    with pytest.warns(
+        RuntimeWarning, match="mpiexec started 4 processes.* expected rank and world"
+    ):
+        loader = Loader(dataset, 4)
+    assert (loader.rank, loader.world) == (0, 1)
+    Loader(dataset, 4, rank=0, world=1)
+
+
 def test_an_epoch_is_begun_by_its_number(dataset):
     loader = Loader(dataset, 10, shuffle=True, seed=3)
     epochs = [numbers(loader) for _ in range(5)]

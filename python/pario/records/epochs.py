@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -183,7 +184,16 @@ def find_rank(rank: int | None, world: int | None) -> tuple[int, int]:
         if jax and jax.distributed.is_initialized():
             return int(jax.process_index()), int(jax.process_count())
         launch = launch_of(os.environ)
-        return (launch.seat.rank, launch.seat.size) if launch.launcher == TORCHRUN else (0, 1)
+        if launch.launcher == TORCHRUN:
+            return launch.seat.rank, launch.seat.size
+        if launch.seat.size > 1:
+            warnings.warn(
+                f"Loader: {launch.launcher} started {launch.seat.size} processes, each of which"
+                " reads all batches: expected rank and world (0 and 1 if that is wanted)",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return 0, 1
     world = check_whole("Loader: world", 1 if world is None else world, 1)
     if rank is None and world > 1:
         raise ParioError(f"Loader: world={world} without rank: expected the number of this rank")
