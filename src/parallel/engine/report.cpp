@@ -203,7 +203,7 @@ std::string format_report(const Closing& closing, std::string_view parts) {
 }
 
 std::string format_report_json(const Closing& closing) {
-  const auto room = std::make_unique<char[]>(kNoteSize);
+  const auto room = std::make_unique_for_overwrite<char[]>(kNoteSize);
   base::TextBuffer text(room.get(), kNoteSize);
   base::Json json(text);
   json.begin_object().member("note", "mpiio").member("path", std::string_view(closing.path));
@@ -230,11 +230,12 @@ void say(const std::string& text) {
 }
 
 void write_report(const Closing& closing) {
-  const std::string json = format_report_json(closing);
-  if (!json.empty()) trace::note(json);
   const std::string& parts = closing.hints.pario_report;
+  const bool prints_json = parts == "json";
+  const std::string json = prints_json || trace::on() ? format_report_json(closing) : std::string();
+  if (!json.empty()) trace::note(json);
   if (parts.empty()) return;
-  const std::string text = parts == "json" ? json + "\n" : format_report(closing, parts);
+  const std::string text = prints_json ? json + "\n" : format_report(closing, parts);
   static_cast<void>(base::system_call(SYS_write, STDERR_FILENO, text.data(), text.size()));
 }
 
