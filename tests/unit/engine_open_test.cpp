@@ -131,6 +131,37 @@ TEST(EngineOpen, ChangesHintsOfAnOpenFileButNotThoseReadAtOpen) {
   });
 }
 
+TEST(EngineOpen, BeginsAViewWithTheHintsOfRank0) {
+  const Directory directory;
+  with_file(kFour, fresh(directory / "view"), [](SharedFile& file, comm::Comm& ranks) {
+    const hints::FileHints before = file.hints();
+    hints::FileHints wanted = before;
+    wanted.pario_growing = true;
+    wanted.cb_buffer_size = 65536;
+    const auto begin_view_of = [&](int rank) {
+      return file.begin_view(ranks.rank() == rank ? wanted : before, {}, "set_view");
+    };
+    EXPECT_OK(begin_view_of(3));
+    EXPECT_EQ(file.hints(), before);
+    EXPECT_OK(begin_view_of(0));
+    EXPECT_EQ(file.hints().cb_buffer_size, 65536U);
+    EXPECT_FALSE(file.hints().pario_growing);
+  });
+}
+
+TEST(EngineOpen, BeginsNoViewAfterAnErrorOfARank) {
+  const Directory directory;
+  with_file(kFour, fresh(directory / "refused"), [](SharedFile& file, comm::Comm& ranks) {
+    const base::Error error{.number = EACCES, .detail = "no such type"};
+    const base::Status mine = ranks.rank() == 2 ? base::Status(error) : base::Status();
+    const base::Status status = file.begin_view(file.hints(), mine, "set_view");
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().rank, 2);
+    EXPECT_EQ(status.error().detail, "no such type");
+    EXPECT_OK(file.agree(0, {}, "agree"));
+  });
+}
+
 TEST(EngineOpen, NamesRanksWhoseValuesDiffer) {
   const Directory directory;
   with_file(kFour, fresh(directory / "values"), [](SharedFile& file, comm::Comm& ranks) {

@@ -42,6 +42,37 @@ TEST(EngineSharedPointer, OrdersRanks) {
     });
 }
 
+TEST(EngineSharedPointer, IsAtTheBeginningOfANewView) {
+  const Directory directory;
+  for (const auto& shape : shapes())
+    with_file(shape, fresh(directory / "view"), [&](SharedFile& file, comm::Comm& ranks) {
+      if (ranks.rank() == ranks.size() - 1) EXPECT_OK(file.pointer().advance(10));
+      EXPECT_OK(file.begin_view(file.hints(), {}, "set_view"));
+      EXPECT_EQ(file.pointer().position().value(), 0U);
+      EXPECT_OK(file.agree(0, {}, "agree"));
+      const auto all = static_cast<std::uint64_t>(ranks.size());
+      EXPECT_OK(file.pointer().order(1, "write_ordered"));
+      EXPECT_EQ(file.pointer().position().value(), all);
+      EXPECT_OK(file.begin_view(file.hints(), {}, "set_view"));
+      EXPECT_EQ(file.pointer().position().value(), 0U);
+      EXPECT_OK(file.pointer().seek(7));
+      EXPECT_OK(file.begin_view(file.hints(), {}, "set_view"));
+      EXPECT_EQ(file.pointer().position().value(), 0U);
+    });
+}
+
+TEST(EngineSharedPointer, HasNoFileUntilItMoves) {
+  const Directory directory;
+  with_file(kFour, fresh(directory / "unused"), [&](SharedFile& file, comm::Comm&) {
+    EXPECT_OK(file.begin_view(file.hints(), {}, "set_view"));
+    EXPECT_EQ(directory.entries(), 1U);
+    EXPECT_OK(file.agree(0, {}, "agree"));
+    EXPECT_OK(file.pointer().advance(10));
+    EXPECT_EQ(directory.entries(), 2U);
+    EXPECT_OK(file.agree(0, {}, "agree"));
+  });
+}
+
 TEST(EngineSharedPointer, NeedsOnePositionForAll) {
   const Directory directory;
   with_file(std::vector<int>{0, 0}, fresh(directory / "seek"),

@@ -112,6 +112,7 @@ struct FileHints : StripingHints {
 #define PARIO_FILE_HINT(key, kind, initial, least, most, aliases, when, meaning) type::kind key;
 #include "core/hints/file_hints.def"
 #undef PARIO_FILE_HINT
+  bool operator==(const FileHints&) const = default;
 };
 FileHints default_file_hints();
 

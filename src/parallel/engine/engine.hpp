@@ -18,6 +18,7 @@
 //   Operation::is_done() is true.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -150,6 +151,9 @@ class SharedPointer {
   base::Result<std::uint64_t> position();
   /// Collective; `position` must be the same on all ranks.
   base::Status seek(std::uint64_t position);
+  /// False if this rank has not moved the pointer since the file was opened or the pointer was set
+  /// to 0. If it is false on all ranks, the pointer is 0.
+  bool has_moved() const { return has_moved_.load(); }
   /// Collective: returns this rank's position when all ranks move `bytes` each in rank order; the
   /// pointer then points behind all of them. `call`: the MPI function, for messages (static text).
   base::Result<std::uint64_t> order(std::uint64_t bytes, const char* call);
@@ -160,6 +164,7 @@ class SharedPointer {
   FileContext& context_;
   Transfers& transfers_;
   std::unique_ptr<PointerStore> store_;
+  std::atomic<bool> has_moved_{false};
 };
 
 /// One open file of a communicator.
@@ -240,6 +245,10 @@ class SharedFile {
   const hints::FileHints& hints() const;
   /// Collective; the hints of rank 0 apply. Hints that are read only at open do not change.
   base::Status set_hints(const hints::FileHints& hints);
+  /// Collective: begins another file view. Sets the shared pointer to 0, and the hints as
+  /// set_hints() does if any rank has other ones. An error like that of agree().
+  base::Status begin_view(const hints::FileHints& hints, const base::Status& mine,
+                          const char* call);
   /// True if every rank can read the bytes of another rank after communication, without
   /// MPI_File_sync.
   bool visible_at_once() const;

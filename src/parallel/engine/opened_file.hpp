@@ -22,8 +22,11 @@ struct OpenedFile {
   OpenedFile(std::shared_ptr<comm::Comm> comm, const OpenRequest& open_request)
       : request(open_request), context(std::move(comm), open_request), transfers(context) {}
 
-  /// Collective: waits for all ranks; an error if one of them is in another call.
-  base::Status meet(const Call& call);
+  using Notices = std::span<const exchange::Notice>;
+
+  /// Collective: waits for all ranks and returns their notices, valid until the next call; an error
+  /// if one of them is in another call.
+  base::Result<Notices> meet(const Call& call);
   /// Collective: waits for all ranks and writes all kept bytes of all ranks. An error of the
   /// meeting as in meet(); those of kept writes are in `earlier`.
   base::Status meet_and_flush(const Call& call, base::Status& earlier);

@@ -30,18 +30,42 @@ base::Status change_size(OpenedFile& opened, const char* name,
   return opened.agree_on_change(std::move(earlier), changed, call);
 }
 
+/// Returns the hints in force after a change of an open file to `wanted`.
+hints::FileHints allowed_hints(const OpenedFile& opened, const hints::FileHints& wanted) {
+  hints::FileHints hints = hints::hints_of_open_file(opened.context.hints(), wanted);
+  if (!opened.is_readable) hints.romio_ds_write = hints::Choice::disable;
+  return hints;
+}
+
+/// Collective, after a meeting: applies the hints of rank 0.
+base::Status set_agreed_hints(OpenedFile& opened, hints::FileHints hints, const char* name) {
+  FileContext& context = opened.context;
+  if (base::Status sent = broadcast_hints(context, hints, name); !sent) return sent;
+  hints::FileHints agreed = allowed_hints(opened, hints);
+  if (agreed.pario_write_behind != context.hints().pario_write_behind ||
+      agreed.pario_merge_collectives != context.hints().pario_merge_collectives) {
+    KeptWrites& kept = opened.transfers.kept_writes();
+    kept.errors().put_error(opened.transfers.flush());
+    kept.flush();
+  }
+  AccessPolicy changed = *context.policy();
+  changed.hints = std::move(agreed);
+  context.set_policy(std::move(changed));
+  return {};
+}
+
 }  // namespace
 
-base::Status OpenedFile::meet(const Call& call) {
+base::Result<OpenedFile::Notices> OpenedFile::meet(const Call& call) {
   note_event();
-  const auto met = transfers.calls().meet(call);
+  base::Result<Notices> notices = transfers.calls().meet(call);
   transfers.kept_writes().errors().put_error(transfers.calls().take_earlier_error());
-  return met ? base::Status() : met.status();
+  return notices;
 }
 
 base::Status OpenedFile::meet_and_flush(const Call& call, base::Status& earlier) {
   earlier = transfers.flush();
-  const base::Status met = meet(call);
+  const base::Status met = meet(call).status();
   if (transfers.kept_writes().has_windows())
     transfers.kept_writes().flush();  // all ranks have come: no hole will be filled any more
   if (earlier) earlier = transfers.kept_writes().errors().take_error();
@@ -175,7 +199,7 @@ base::Status SharedFile::agree(std::uint64_t hash, const base::Status& mine, con
   state_->transfers.finish_started();
   Call call = state_->context.describe_call(name, hash);
   if (!mine) call.error = mine.error();
-  return state_->meet(call);
+  return state_->meet(call).status();
 }
 
 const comm::Comm& SharedFile::comm() const { return state_->context.comm(); }
@@ -186,23 +210,29 @@ const hints::FileHints& SharedFile::hints() const { return state_->context.hints
 
 base::Status SharedFile::set_hints(const hints::FileHints& hints) {
   constexpr const char* kCall = "MPI_File_set_info";
-  FileContext& context = state_->context;
   state_->transfers.finish_started();
-  if (base::Status met = state_->meet(context.describe_call(kCall)); !met) return met;
-  hints::FileHints agreed = hints;
-  if (base::Status sent = broadcast_hints(context, agreed, kCall); !sent) return sent;
-  agreed = hints::hints_of_open_file(context.hints(), agreed);
-  if (!state_->is_readable) agreed.romio_ds_write = hints::Choice::disable;
-  if (agreed.pario_write_behind != context.hints().pario_write_behind ||
-      agreed.pario_merge_collectives != context.hints().pario_merge_collectives) {
-    KeptWrites& kept = state_->transfers.kept_writes();
-    kept.errors().put_error(state_->transfers.flush());
-    kept.flush();
+  const auto met = state_->meet(state_->context.describe_call(kCall));
+  if (!met) return met.status();
+  return set_agreed_hints(*state_, hints, kCall);
+}
+
+base::Status SharedFile::begin_view(const hints::FileHints& hints, const base::Status& mine,
+                                    const char* name) {
+  state_->transfers.finish_started();
+  Call call = state_->context.describe_call(name);
+  if (!mine) call.error = mine.error();
+  call.summary.bytes = allowed_hints(*state_, hints) == state_->context.hints() ? 0 : 1;
+  call.summary.pieces = state_->pointer->has_moved() ? 1 : 0;
+  const auto notices = state_->meet(call);
+  if (!notices) return notices.status();
+  pattern::Summary any;
+  for (const exchange::Notice& notice : *notices) {
+    any.bytes += notice.summary.bytes;
+    any.pieces += notice.summary.pieces;
   }
-  AccessPolicy changed = *context.policy();
-  changed.hints = std::move(agreed);
-  context.set_policy(std::move(changed));
-  return {};
+  if (any.bytes > 0)
+    if (base::Status set = set_agreed_hints(*state_, hints, name); !set) return set;
+  return any.pieces > 0 ? state_->pointer->seek(0) : base::Status();
 }
 
 bool SharedFile::visible_at_once() const {

@@ -23,6 +23,7 @@ SharedPointer::SharedPointer(FileContext& context, Transfers& transfers,
 SharedPointer::~SharedPointer() = default;
 
 base::Result<std::uint64_t> SharedPointer::advance(std::uint64_t bytes) {
+  if (bytes > 0) has_moved_ = true;
   base::Result<std::uint64_t> before = store_->advance(bytes);
   if (before) return before;
   return context_.complete_error(before.error(), "advance_shared");
@@ -34,6 +35,7 @@ base::Status SharedPointer::seek(std::uint64_t position) {
   transfers_.finish_started();
   const Call call = context_.describe_call(kSeek, base::xxh64(&position, sizeof position));
   if (const auto met = transfers_.calls().meet(call); !met) return met.status();
+  has_moved_ = position != 0;
   base::Status mine = context_.is_first() ? store_->set(position) : base::Status();
   if (!mine) mine = context_.complete_error(mine.error(), kSeek);
   return transfers_.calls().agree(mine, call);
@@ -50,6 +52,7 @@ base::Result<std::uint64_t> SharedPointer::order(std::uint64_t bytes, const char
     if (rank == static_cast<std::size_t>(context_.comm().rank())) before = all;
     all += (*notices)[rank].summary.bytes;
   }
+  if (all > 0) has_moved_ = true;
   Reservation reserved;
   if (context_.is_first()) {
     const base::Result<std::uint64_t> begin = store_->advance(all);

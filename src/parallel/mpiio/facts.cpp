@@ -54,8 +54,11 @@ Outcome bad_handle(const Call& call) {
 }
 
 Outcome agree(const Call& call, File& file, const Outcome& mine, std::uint64_t hash) {
-  const auto agreed =
-      file.shared->agree(hash, mine.ok() ? base::Status() : error_of(mine, call), call.name);
+  const base::Status status = mine.ok() ? base::Status() : error_of(mine, call);
+  return outcome_of_all(call, mine, file.shared->agree(hash, status, call.name));
+}
+
+Outcome outcome_of_all(const Call& call, const Outcome& mine, const base::Status& agreed) {
   if (!mine.ok() || agreed.ok()) return mine;
   const base::Error& error = agreed.error();
   return error.number == EINVAL ? refuse(k(MPI_ERR_NOT_SAME), call, error.text())

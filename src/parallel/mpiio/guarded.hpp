@@ -24,5 +24,8 @@ Word on_file(const Call& call, Body&& body) {
 /// Collective: an error on all ranks if one has an error, or if `hash` (of arguments that must be
 /// equal) differs.
 Outcome agree(const Call& call, File& file, const Outcome& mine, std::uint64_t hash = 0);
+/// Returns the outcome of a collective call: the own error `mine`, else the error `agreed` of all
+/// ranks.
+Outcome outcome_of_all(const Call& call, const Outcome& mine, const base::Status& agreed);
 
 }  // namespace pario::mpiio

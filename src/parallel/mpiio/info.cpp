@@ -24,17 +24,26 @@ void add_settings(Hints& hints, const std::vector<hints::Setting>& settings) {
   }
 }
 
+/// Adds the settings of an Info, and on top of them those of the environment.
+void add_all_settings(Hints& hints, const std::vector<hints::Setting>& of_info,
+                      const std::string& path) {
+  add_settings(hints, of_info);
+  add_settings(hints, hints::settings_from_environment(path, environ, hints.rejected));
+}
+
 }  // namespace
 
 Hints hints_on_top(const hints::FileHints& before, const std::string& path, Word info) {
   Hints result{.values = before};
-  add_settings(result, settings_of_info(info));
-  add_settings(result, hints::settings_from_environment(path, environ, result.rejected));
+  const std::vector<hints::Setting> settings = settings_of_info(info);
+  if (!settings.empty()) add_all_settings(result, settings, path);
   return result;
 }
 
 Hints hints_for(const std::string& path, Word info) {
-  return hints_on_top(hints::default_file_hints(), path, info);
+  Hints result{.values = hints::default_file_hints()};
+  add_all_settings(result, settings_of_info(info), path);
+  return result;
 }
 
 Outcome check(const Hints& hints, const Call& call) {

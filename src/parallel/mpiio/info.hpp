@@ -19,7 +19,8 @@ struct Hints {
 /// Applies an Info (may be MPI_INFO_NULL) and then the environment, whose settings take precedence:
 /// the user overrides the program.
 Hints hints_for(const std::string& path, Word info);
-/// Applies an Info and the environment on top of the hints `before` of a file.
+/// Applies an Info and the environment on top of the hints `before` of an open file, to which the
+/// environment applies already.
 Hints hints_on_top(const hints::FileHints& before, const std::string& path, Word info);
 /// Returns an error if hints are strict and one was rejected.
 Outcome check(const Hints& hints, const Call& call);

@@ -90,14 +90,14 @@ Outcome check_same(const Call& call, File& file, const View& view) {
                std::hash<std::string>{}(view.representation->name + std::to_string(extent)));
 }
 
-/// Collective: checks the arguments and hints of all ranks.
+/// Collective: checks the arguments of all ranks, sets the hints, and resets the shared pointer.
 Outcome accept(const Call& call, File& file, View& view) {
   Outcome outcome = make_view(call, file, view);
   const Hints hints = hints_on_top(file.shared->hints(), file.path, call[5]);
   if (outcome.ok()) outcome = check(hints, call);
-  outcome = agree(call, file, outcome);
-  if (outcome.ok()) outcome = check_same(call, file, view);
-  return outcome.ok() ? outcome_of(file.shared->set_hints(hints.values)) : outcome;
+  const base::Status mine = outcome.ok() ? base::Status() : error_of(outcome, call);
+  outcome = outcome_of_all(call, outcome, file.shared->begin_view(hints.values, mine, call.name));
+  return outcome.ok() ? check_same(call, file, view) : outcome;
 }
 
 void install(File& file, View view) {
@@ -163,9 +163,8 @@ Word set_view(const Call& call) {
   return on_file(call, [&](File& file) -> Outcome {
     View view;
     Outcome outcome = accept(call, file, view);
-    if (!outcome.ok()) return outcome;
-    install(file, std::move(view));
-    return outcome_of(file.shared->pointer().seek(0));
+    if (outcome.ok()) install(file, std::move(view));
+    return outcome;
   });
 }
 
