@@ -100,9 +100,10 @@ bool communicates(const Function& function) {
 /// Runs a call with pario's own MPI-IO, which replaces the MPI's functions of files and takes part
 /// in the initialisation, completion and finalisation of others.
 Word run_with_own_io(ForwardedCall call) {
-  if (void* const own = own_function(call.id, call.variant)) call.behind = own;
   const auto& function = call.function();
-  if (function.role == Role::file) return call.run();
+  void* const own = own_function(call.id, call.variant);
+  if (own != nullptr) call.behind = own;
+  if (own != nullptr || function.role == Role::file) return call.run();
   if (function.role == Role::init) {
     request_threads(call);
     const Word result = call.run();

@@ -16,9 +16,9 @@ Outcome bad_handle(const Call& call);
 /// Calls `body(File&)`, which returns an Outcome; the first argument of the call is the file.
 template <class Body>
 Word on_file(const Call& call, Body&& body) {
-  const auto file = find(call[0]);
-  if (!file) return raise(nullptr, bad_handle(call));
-  return raise(file.get(), std::forward<Body>(body)(*file));
+  File* const file = find_in_use(call[0]);
+  if (file == nullptr) return raise(nullptr, bad_handle(call));
+  return raise(file, std::forward<Body>(body)(*file));
 }
 
 /// Collective: an error on all ranks if one has an error, or if `hash` (of arguments that must be
