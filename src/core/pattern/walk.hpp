@@ -50,6 +50,29 @@ class Walk {
     if (left_ == 0) next_block();
   }
 
+  /// Takes whole blocks of an innermost list from here on, at most `most` bytes that end at or
+  /// before `end`, and calls `use(begin, length)` for each. Returns their bytes; 0: there are none.
+  template <class Use>
+  std::uint64_t take_listed(std::uint64_t most, std::int64_t end, const Use& use) {
+    if (levels_.empty() || left_ != length_ || !levels_.back().node->lists_blocks()) return 0;
+    Level& level = levels_.back();
+    const Node& node = *level.node;
+    most = std::min(most, end_ - position());
+    std::uint64_t taken = 0, index = level.index;
+    for (; index < node.count; ++index) {
+      const std::uint64_t length = node.part_size(index);
+      const std::int64_t begin = plus(level.origin, node.displacements[index]);
+      if (length > most - taken || begin > end - static_cast<std::int64_t>(length)) break;
+      use(begin, length);
+      taken += length;
+    }
+    if (taken == 0) return 0;
+    level.index = index - 1;
+    strip_end_ += taken - length_;
+    next_strip();
+    return taken;
+  }
+
   /// Moves to a position; positions outside of the walk are clamped.
   void seek(std::uint64_t position);
   /// Moves to the first byte at or after `offset`, in an ordered tree.

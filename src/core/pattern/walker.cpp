@@ -54,9 +54,10 @@ struct Walker::State {
   }
 
   std::uint64_t offset() const { return static_cast<std::uint64_t>(file.at()); }
-  std::byte* memory_at() const {
-    return reinterpret_cast<std::byte*>(buffer + static_cast<std::uintptr_t>(memory.at()));
+  std::byte* memory_at(std::int64_t displacement) const {
+    return reinterpret_cast<std::byte*>(buffer + static_cast<std::uintptr_t>(displacement));
   }
+  std::byte* memory_at() const { return memory_at(memory.at()); }
 
   /// Moves to a byte of the window; false at its end.
   bool find(Extent range) {
@@ -112,17 +113,47 @@ struct Walker::State {
     return batch;
   }
 
+  template <class Copy>
+  std::uint64_t move_batch(Extent range, const Copy& copy) {
+    const Batch found = batch(range);
+    copy(found);
+    file.take(found.unit, found.count);
+    memory.take(found.unit, found.count);
+    return found.unit * found.count;
+  }
+  /// Moves blocks of a list of one side, as long as they lie in one block of the other side.
+  /// Returns their bytes; 0: there are none.
+  template <class Copy>
+  std::uint64_t move_listed(Extent range, const Copy& copy) {
+    if (skips) return 0;
+    Batch one = {.offset = offset(), .memory = memory_at(), .count = 1};
+    const auto copy_from_memory = [&](std::int64_t at, std::uint64_t length) {
+      one.memory = memory_at(at);
+      one.unit = length;
+      copy(one);
+      one.offset += length;
+    };
+    const auto copy_to_file = [&](std::int64_t at, std::uint64_t length) {
+      one.offset = static_cast<std::uint64_t>(at);
+      one.unit = length;
+      copy(one);
+      one.memory += length;
+    };
+    std::uint64_t moved = memory.take_listed(std::min(file.left(), range.end - one.offset),
+                                             INT64_MAX, copy_from_memory);
+    if (moved > 0) return file.skip(moved), moved;
+    moved = file.take_listed(memory.left(), static_cast<std::int64_t>(range.end), copy_to_file);
+    if (moved > 0) memory.skip(moved);
+    return moved;
+  }
   /// Calls `copy` for the batches of a window, and returns their bytes.
   template <class Copy>
   std::uint64_t move(Extent range, const Copy& copy) {
     std::uint64_t bytes = 0;
     for (enter(range), follow(); find(range);) {
       if (skips) follow();
-      const Batch found = batch(range);
-      copy(found);
-      file.take(found.unit, found.count);
-      memory.take(found.unit, found.count);
-      bytes += found.unit * found.count;
+      const std::uint64_t listed = move_listed(range, copy);
+      bytes += listed > 0 ? listed : move_batch(range, copy);
     }
     leave(range);
     return bytes;
