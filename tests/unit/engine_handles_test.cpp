@@ -78,6 +78,22 @@ TEST(EngineHandles, AHandleThatIsAloneSieves) {
   EXPECT_OK(file->close());
 }
 
+TEST(EngineHandles, ASievedWriteTakesThreeLocks) {
+  const Directory directory;
+  std::atomic<int> locks = 0, unlocks = 0;
+  const Opener counting = asking([&](std::string_view operation) {
+    if (operation == "lock") ++locks;
+    if (operation == "unlock") ++unlocks;
+    return file::Fault{};
+  });
+  auto file = SharedFile::open(comm::make_self(), sieving(directory / "locks"), counting);
+  ASSERT_TRUE(file.ok());
+  locks = unlocks = 0;
+  EXPECT_OK(write_pieces(**file, With::alone));
+  EXPECT_EQ(locks, 3) << "the window, and the handles before and behind this one";
+  EXPECT_EQ(unlocks, 4) << "the same, and the registration of handles";
+}
+
 TEST(EngineHandles, NothingIsWrittenBackWhileAnotherHandleMayWrite) {
   const Directory directory;
   const std::string path = directory / "two";

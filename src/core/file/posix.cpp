@@ -69,7 +69,7 @@ class PosixFile final : public Member {
   long attempt_read(std::uint64_t offset, std::span<const iovec> pieces) override;
   long attempt_write(std::uint64_t offset, std::span<const iovec> pieces) override;
   bool has_locks() const;
-  short lock_type(bool exclusive) const;
+  int set_lock(base::Extent where, bool exclusive, bool waits);
   int change_lock(base::Extent where, short type, bool waits);
   void drop_cache(base::Extent where);
   base::Status status(int number, const char* operation, base::Extent where = {}) const {
@@ -154,22 +154,23 @@ base::Status PosixFile::sync() {
                 "fdatasync");  // EINVAL: a device such as /dev/null, which keeps nothing
 }
 
-/// Selects the type of a lock: F_WRLCK also for shared locks through a write-only descriptor.
-short PosixFile::lock_type(bool exclusive) const {
-  const bool writes_only = (::fcntl(descriptor_, F_GETFL) & O_ACCMODE) == O_WRONLY;
-  return exclusive || writes_only ? F_WRLCK : F_RDLCK;
-}
-
 base::Result<bool> PosixFile::try_lock(base::Extent where, bool exclusive) {
-  const int number = change_lock(where, lock_type(exclusive), false);
+  const int number = set_lock(where, exclusive, false);
   if (number == EAGAIN || number == EACCES) return false;
   return number == 0 ? base::Result<bool>(true) : error(number, "lock", where);
 }
 
 base::Status PosixFile::lock(base::Extent where, bool exclusive) {
-  base::Status locked = status(change_lock(where, lock_type(exclusive), true), "lock", where);
+  base::Status locked = status(set_lock(where, exclusive, true), "lock", where);
   if (locked && !layout::traits(layout().kind).byte_coherent) drop_cache(where);
   return locked;
+}
+
+/// Locks; returns 0 or an errno. A shared lock through a write-only descriptor (EBADF) becomes an
+/// exclusive one.
+int PosixFile::set_lock(base::Extent where, bool exclusive, bool waits) {
+  const int number = change_lock(where, exclusive ? F_WRLCK : F_RDLCK, waits);
+  return number == EBADF && !exclusive ? change_lock(where, F_WRLCK, waits) : number;
 }
 
 /// Changes a lock; returns 0 or an errno. Prefers locks of the open file: locks of the process

@@ -53,7 +53,7 @@ void HandleLocks::end() {
 }
 
 bool HandleLocks::lock_others() {
-  const base::Extent parts[] = {kRegistration, {kAll.begin, own_.begin}, {own_.end, kAll.end}};
+  const base::Extent parts[] = {{kRegistration.begin, own_.begin}, {own_.end, kAll.end}};
   const bool all = std::ranges::all_of(parts, [this](base::Extent part) {
     const base::Result<bool> locked = file_.try_lock(part, false);
     return locked.ok() && *locked;
