@@ -108,6 +108,18 @@ def test_a_dry_run_stops_before_the_second_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_program_is_not_run_again_without_the_bytes_of_its_pipe(
+    tmp_path: Path, reads: bool
+) -> None:
+    program = ("import sys; sys.stdin.read()\n" if reads else "") + SMALL_WRITES
+    words = [*PARIO, "--fix", "--measure", "0", "-o", "loop", "--", sys.executable, "-c", program]
+    done = run_command(words, cwd=tmp_path, input="values\n")
+    assert ("read its standard input from a pipe" in done.stderr) == reads
+    assert (tmp_path / "loop" / "after").exists() != reads
+
+
+@pytest.mark.system
 def test_the_exit_status_is_that_of_the_second_run(tmp_path: Path) -> None:
     done = fix_small_writes(tmp_path, end="sys.exit(7 if 'PARIO_STREAMS' in os.environ else 0)\n")
     assert done.returncode == 7

@@ -71,6 +71,13 @@ def _run_all(loop: _Loop) -> Outcome:
     if loop.arguments.dry_run:
         print_note(f"pario: not run again (--dry-run). To use them: {loop.command_with_settings}")
         return first.outcome
+    if first.has_emptied_pipe:
+        print_note(
+            "pario: not run again: the program read its standard input from a pipe, and another run"
+            " would receive no bytes (expected a file: < FILE). To use the settings:"
+            f" {loop.command_with_settings}"
+        )
+        return first.outcome
     before, after = loop.run_again(first)
     if interrupted := next((one for one in (*before, *after) if one.interrupted), None):
         print_note(f"pario: interrupted by {interrupted.interrupted}: the settings are not judged")
@@ -125,6 +132,20 @@ class _Run:
         from pario.see.analyze import analyze
 
         return analyze(self.job)
+
+    @property
+    def has_emptied_pipe(self) -> bool:
+        """True if standard input is a pipe, and the command itself has read it. Raises
+        ParioError."""
+        from pario.see.launch.standard_input import is_pipe
+
+        job = self.job
+        pids, parents = set(job.processes["pid"].tolist()), job.processes["parent"].tolist()
+        own = {number for number, parent in enumerate(parents) if parent not in pids}
+        return is_pipe() and any(
+            int(row["process"]) in own and job.path(int(row["file"])) == "<stdin>"
+            for row in job.records[job.records["reads"] > 0]
+        )
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ class Beginning:
         self._runs += 1
         if self._offset is not None:
             os.lseek(0, self._offset, os.SEEK_SET)
-        elif self._runs == 2 and _is_pipe():
+        elif self._runs == 2 and is_pipe():
             print(
                 "pario: standard input is a pipe: the next run does not receive the bytes that the"
                 " first one read",
@@ -32,7 +32,8 @@ class Beginning:
             )
 
 
-def _is_pipe() -> bool:
+def is_pipe() -> bool:
+    """Return True if standard input is a pipe, whose bytes only one reader gets."""
     try:
         return stat.S_ISFIFO(os.fstat(0).st_mode)
     except OSError:
