@@ -8,6 +8,7 @@ ones.
 from __future__ import annotations
 
 import math
+import shlex
 import signal
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -224,6 +225,18 @@ def printable(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(_spelt(character) for character in text)
+
+
+def command_line(words: Iterable[str]) -> str:
+    """The words as one line for bash, zsh or ksh, which :func:`printable` leaves as it is."""
+    return " ".join(map(_quote, words))
+
+
+def _quote(word: str) -> str:
+    if printable(word) == word:
+        return shlex.quote(word)
+    escaped = word.replace("\\", "\\\\").replace("'", "\\'")
+    return f"$'{printable(escaped)}'"
 
 
 def _spelt(character: str) -> str:

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from pario import wording
+from tests.support.commands import run_command
 
 
 @pytest.mark.parametrize(
@@ -150,6 +151,17 @@ def test_a_long_command_loses_directories_first() -> None:
 )
 def test_unprintable_characters_are_escaped(text: str, shown: str) -> None:
     assert wording.printable(text) == shown
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["plain", "two words", "it's", "\nfor i in range(3):\n\tprint('a\\\\b')\n", "\x1b[0m", ""],
+)
+def test_a_command_line_is_one_line_that_a_shell_reads_back(word: str) -> None:
+    line = wording.command_line(["printf", "<%s>", word, "end"])
+    assert wording.printable(line) == line
+    done = run_command(["bash", "-c", line], status=0)
+    assert done.stdout == f"<{word}><end>"
 
 
 def test_moments_are_in_utc() -> None:

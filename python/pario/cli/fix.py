@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -179,7 +178,7 @@ class _Loop:
         place = self.file
         if place.is_relative_to(Path.cwd()):
             place = place.relative_to(Path.cwd())
-        return shlex.join(["pario", "run", "--with", str(place), "--", *self.command])
+        return wording.command_line(["pario", "run", "--with", str(place), "--", *self.command])
 
     def announce(self) -> None:
         """Prints how often the program will run, before its first run."""
