@@ -119,6 +119,26 @@ def test_files_that_cost_a_sync_each_are_told_to_synchronise_once() -> None:
     assert finding.fixes[0].text.startswith("Synchronise once, after the last file")
 
 
+@pytest.mark.parametrize(
+    ("program", "moved", "found"),
+    [
+        ("/usr/bin/tar", "read", False),
+        ("/usr/bin/tar", "written", True),
+        ("/usr/bin/cp", "read", True),
+        ("/home/user/tar", "read", True),
+    ],
+)
+def test_files_that_an_archiver_packs_need_no_packing(
+    program: str, moved: str, found: bool
+) -> None:
+    made = job(1)
+    made.programs = [program]
+    for number in range(300):
+        counts = {"opens": 1, "open_time": 0.01, f"bytes_{moved}": 2000}
+        add_record(made, 0, f"/scratch/q/{number}", **counts)
+    assert ("many-small-files" in {one.rule for one in analyze(made).findings}) == found
+
+
 def write_steps(made: Job, files: int, each: float) -> None:
     for number in range(files):
         opened = {"opens": 1, "collective_opens": 1, "open_time": each, "end_written": 80_000}

@@ -14,6 +14,7 @@ from pario.see.analyze.cells import KINDS, META, READ, WRITE
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim, claim_all
+from pario.see.analyze.libraries import is_installed_program
 from pario.see.analyze.model import Fix
 from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import (
@@ -40,6 +41,8 @@ _INSTALLED = re.compile(
     r"^/(usr|lib|lib32|lib64|etc|opt|bin|sbin)/|/site-packages/|\.(py|pyc|pth|so[.\d]*)$"
 )
 
+#: Programs of the system that put small files into one.
+_ARCHIVERS = {"tar", "bsdtar", "zip", "7z", "cpio", "ar"}
 
 _SYNC_ONCE = code(
     "Synchronise once, after the last file (syncfs on their directory), and not each file; many"
@@ -53,11 +56,24 @@ def find_installed(facts: Facts) -> Mask:
     return np.asarray(paths[facts.job.files["path"]])
 
 
+def _are_packed(facts: Facts) -> Mask:
+    """Return, per row, True for a file that an archiver reads: this repairs their number."""
+    job = facts.job
+    archivers = [
+        is_installed_program(path) and path.rpartition("/")[2] in _ARCHIVERS
+        for path in job.programs
+    ]
+    of_process = np.append(np.array(archivers or [False])[job.processes["exe"]], False)
+    reads = facts.column("bytes_written") == 0
+    return np.asarray(of_process[facts.records["process"]] & reads)
+
+
 def _small_file_storms(facts: Facts) -> Iterator[Candidate]:
     many = files_of_rows(facts)
     extent = np.maximum(facts.column("end_written"), facts.column("end_read"))
     moved = (facts.column("bytes_written") + facts.column("bytes_read")) / many
     small = facts.stored & (np.maximum(extent, moved) < SMALL_FILE) & (facts.calls("opens") > 0)
+    small &= ~_are_packed(facts)
     small &= (facts.column("lists") == 0) | (moved > 0)  # a listed name is a directory
     small &= facts.calls("opens") < MANY_OPENS * np.maximum(facts.column("ranks"), 1) * many
     if not facts.job.loaders:  # the passes of a training run differ from rank to rank
@@ -208,7 +224,8 @@ SMALL_FILES = Rule(
         f"At least {MANY_FILES} files below {SMALL_FILE >> 20} MiB in a directory, or"
         f" {SEVERAL_FILES} whose opening takes {wording.share(COSTLY)} of the run; all such"
         " directories together; or as many in all other directories, without installed software."
-        " Without those that every rank reads (all-ranks-read-one-file)."
+        " Without those that every rank reads (all-ranks-read-one-file), and those that a program"
+        " such as tar or zip packs."
     ),
     estimate=(
         "All time on these files minus their bytes at the reference rate; and the program's time"
