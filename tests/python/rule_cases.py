@@ -28,6 +28,7 @@ COUNTERS = {
     "alignment",
     "sampled",
     "hints",
+    "meta_split",
 }  # the tables of a log without events
 
 

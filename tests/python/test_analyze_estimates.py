@@ -310,3 +310,9 @@ def test_a_value_by_stdio_is_not_charged_with_the_clock_of_the_tracer() -> None:
     add_record(made, 0, "/scratch/field", "stdio", opens=1, buffer_size=4096, **moved)
     expected = 0.3 - 0.02 - 10_000_000 * 10e-9
     assert finding(made, "stdio-per-value").seconds == pytest.approx(expected, rel=0.01)
+
+
+def test_syncs_without_write_calls_are_not_one_per_write() -> None:
+    made = make_run(COMPILED)
+    add_record(made, 0, "/scratch/f", syncs=1000, sync_time=1.0)
+    assert finding(made, "sync-storm").title.endswith("with no write call between them")

@@ -151,3 +151,34 @@ def test_a_module_with_calls_that_cannot_be_read_makes_the_verdict_unknown(tmp_p
     assert (verdict.bound, verdict.grade) == ("unknown", "unknown")
     assert verdict.sentence.startswith("Incomplete: module MDHIM of Darshan cannot be read.")
     assert "worth changing" not in verdict.sentence
+
+
+#: Records of problems whose 5 seconds Darshan adds to those of other calls.
+UNSPLIT = {
+    "sync-storm": named_record(
+        "POSIX", 1, 0, OPENS=1, WRITES=500, FSYNCS=500, BYTES_WRITTEN=256_000, F_WRITE_TIME=5.0
+    ),
+    "stat-storm": named_record("POSIX", 1, 0, OPENS=1, STATS=20_000, F_META_TIME=5.0),
+    "flush-storm": named_record(
+        "STDIO", 1, 0, OPENS=1, WRITES=500, FLUSHES=500, BYTES_WRITTEN=20_000, F_WRITE_TIME=5.0
+    ),
+    "open-close-loop": named_record(
+        "POSIX", 1, 0, OPENS=500, STATS=500, WRITES=500, BYTES_WRITTEN=10**6, F_META_TIME=5.0
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", UNSPLIT)
+def test_time_that_darshan_adds_to_that_of_other_calls_has_its_cause(
+    tmp_path: Path, rule: str
+) -> None:
+    layer = "STDIO" if rule == "flush-storm" else "POSIX"
+    finding = analyze_modules(tmp_path, **{layer: UNSPLIT[rule]}).findings[0]
+    assert (finding.rule, finding.seconds) == (rule, pytest.approx(5.0, rel=0.25))
+
+
+def test_a_single_sync_after_large_writes_is_no_storm(tmp_path: Path) -> None:
+    record = named_record(
+        "POSIX", 1, 0, OPENS=1, WRITES=500, FSYNCS=1, BYTES_WRITTEN=5 * 10**8, F_WRITE_TIME=5.0
+    )
+    assert analyze_modules(tmp_path, nprocs=1, POSIX=record).findings == ()

@@ -38,6 +38,15 @@ _TIMES = {kind: time.removesuffix("_time") for kind, _, time in _native.op_table
 KIND_OF_EVENTS = np.array(
     [KINDS.index(_TIMES[kind] if _TIMES.get(kind) in KINDS else "other") for kind in EVENT_KINDS]
 )
+#: Counters of calls that move no data, and the usual cost of a call relative to that of a stat; an
+#: open includes its close.
+_USUAL_COSTS = {
+    "open": ("opens", 4.0),
+    "stat": ("stats", 1.0),
+    "seek": ("seeks", 0.05),
+    "map": ("maps", 1.0),
+    "other": ("others", 4.0),
+}
 POSIX, STDIO, MPIIO = (LAYERS.index(layer) for layer in ("posix", "stdio", "mpiio"))
 
 #: The layers of libraries that store arrays, such as HDF5.
@@ -125,6 +134,22 @@ def _add_async_calls(cells: Floats, records: Table) -> None:
     cells[:, READ] += reads
     cells[:, WRITE] += writes
     cells[:, KINDS.index("other")] += np.maximum(seconds - reads - writes, 0.0)
+
+
+def divide_meta(job: Job, cells: Floats) -> Floats:
+    """Return the cells with the time of calls that move no data divided among their kinds by the
+    numbers of calls and their usual costs, if the log has only the sum of these times."""
+    if "meta_split" in job.has or not len(job.records):
+        return cells
+    weights = np.zeros_like(cells)
+    for kind, (calls, cost) in _USUAL_COSTS.items():
+        weights[:, KINDS.index(kind)] = cost * job.records[calls]
+    whole = weights.sum(axis=1)
+    divided = cells.copy()
+    own = whole > 0
+    meta = cells[own][:, META].sum(axis=1)
+    divided[np.ix_(own, META)] = weights[np.ix_(own, META)] * (meta / whole[own])[:, None]
+    return divided
 
 
 def _take_from_meta(cells: Floats, seconds: Floats) -> None:

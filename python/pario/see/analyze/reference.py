@@ -86,6 +86,7 @@ class Reference:
             & (moved >= ENOUGH_BYTES)
             & (seconds > 1e-4)
             & ~self._cut(moved, writing)
+            & ~(facts.synced_writes & writing)
         )
         best = np.zeros(len(facts.job.filesystems) + 1)
         np.maximum.at(

@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pario.see.analyze.arrays import Floats, Ints, Mask, ratio
-from pario.see.analyze.cells import MPIIO, POSIX, STDIO, of_library
+from pario.see.analyze.cells import MPIIO, POSIX, STDIO, divide_meta, of_library
 from pario.see.analyze.nesting import own_calls
 from pario.see.analyze.split import Times
 from pario.see.tables.model import Job
+
+#: Syncs of a process and file that are many, and the most writes for each of them.
+MANY_SYNCS, WRITES_OF_A_SYNC = 20, 20
 
 
 class RowFacts:
@@ -23,7 +26,7 @@ class RowFacts:
         self.job: Job = times.job
         self.wall = times.wall
         self.lanes = times.lanes
-        self.cells: Floats = times.active_cells
+        self.cells: Floats = divide_meta(self.job, times.active_cells)
         self.records = self.job.records
         self.file: Ints = self.records["file"].astype(np.int64)
         self.lane: Ints = self.lanes.of(self.records["process"])
@@ -91,6 +94,23 @@ class RowFacts:
     def write_size(self) -> Floats:
         """Mean bytes of a write per row, infinite without writes."""
         return ratio(self.column("bytes_written"), self.column("writes"), np.inf)
+
+    @cached_property
+    def often_synced(self) -> Mask:
+        """Rows with a sync for every few writes."""
+        syncs = self.calls("syncs")
+        per_rank = syncs / np.maximum(self.column("ranks"), 1)
+        return np.asarray(
+            self.stored
+            & (per_rank >= MANY_SYNCS)
+            & (syncs * WRITES_OF_A_SYNC >= self.calls("writes"))
+        )
+
+    @cached_property
+    def synced_writes(self) -> Mask:
+        """Rows whose writes wait for the device, or whose write time holds that of many syncs."""
+        waiting = self.stored & (self.column("sync_writes") >= MANY_SYNCS)
+        return np.asarray(waiting if self.has("meta_split") else waiting | self.often_synced)
 
     @cached_property
     def filesystem_type(self) -> NDArray[np.str_]:

@@ -14,6 +14,7 @@ from pario.see.analyze.durations import find_reading_seconds
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import COMPUTE, Claim, claim_all
+from pario.see.analyze.row_facts import MANY_SYNCS, WRITES_OF_A_SYNC
 from pario.see.analyze.rules import databases, repairs
 from pario.see.analyze.rules.base import (
     Candidate,
@@ -38,7 +39,6 @@ MANY_PARSED = 100  # opens of a file that is parsed each time
 SMALL_INPUT = 4 << 20  # bytes
 LONGEST_PARSING, PARSING = 0.02, 1e-6  # seconds for each open, or for each byte if that is more
 MANY_STATS = 1000
-MANY_SYNCS = 20
 QUEUE_SPREAD = 4.0
 STAT_WORK = Work(idioms.ask_for_a_name, "asking for a name")
 OPEN_WORK = Work(idioms.read_a_file, "reading an empty file")
@@ -225,29 +225,19 @@ def _stat_storms(facts: Facts) -> Iterator[Candidate]:
 
 
 def _sync_storms(facts: Facts) -> Iterator[Candidate]:
-    syncs, writes = facts.calls("syncs"), facts.calls("writes")
-    per_rank = syncs / np.maximum(facts.column("ranks"), 1)
-    mask = facts.stored & (per_rank >= MANY_SYNCS) & (syncs * 20 >= writes)
-    sync_writes = facts.stored & (facts.column("sync_writes") >= MANY_SYNCS)
-    if not (mask | sync_writes).any():
+    mask = facts.often_synced | facts.synced_writes
+    if not mask.any():
         return
-    subject = scene(
-        facts,
-        mask | sync_writes,
-        facts.cells[:, SYNC] + np.where(sync_writes, facts.cells[:, WRITE], 0.0),
-    )
+    waited = _wait_inside_writes(facts)
+    subject = scene(facts, mask, facts.cells[:, SYNC] + waited)
     rows, count = subject.rows, subject.total("syncs") + subject.total("sync_writes")
-    needless = all_but_one(per_rank[rows])
-    own_writes = np.where(
-        sync_writes[rows],
-        facts.cells[rows, WRITE]
-        - facts.records["bytes_written"][rows] / facts.reference.row_rate(True)[rows],
-        0,
-    )
-    took, words = sum_seconds(facts, rows, SYNC), sync_words(facts, rows)
+    per_rank = facts.calls("syncs")[rows] / np.maximum(facts.column("ranks")[rows], 1)
+    needless = all_but_one(per_rank)
+    took = sum_seconds(facts, rows, SYNC) + float(waited[rows].sum())
+    words = sync_words(facts, rows)
     yield subject.candidate(
         title=(
-            f"{wording.count(count)} {words} on {subject.place}, one per"
+            f"{wording.count(count)} {words} on {subject.place},"
             f" {_per(subject.total('writes'), count)}"
         ),
         cause=(
@@ -277,13 +267,27 @@ def _sync_storms(facts: Facts) -> Iterator[Candidate]:
                 "Where every record must survive a crash, collect several and sync them together."
             ),
         ),
-        claims=[*claim_all(facts, rows, (SYNC,), needless), Claim(rows, WRITE, own_writes)],
+        claims=[*claim_all(facts, rows, (SYNC,), needless), Claim(rows, WRITE, waited[rows])],
         method=f"time in {words}, all but one per process and file",
     )
 
 
+def _wait_inside_writes(facts: Facts) -> Floats:
+    """Return, per row, the time of writes that wait for the device: with O_SYNC, and syncs whose
+    time the log adds to that of the writes, without a usual cost of the writes."""
+    rows = np.flatnonzero(facts.synced_writes)
+    usual = 0.0 if facts.has("meta_split") else facts.reference.call[facts.file[rows]]
+    seconds = np.zeros(len(facts.records))
+    seconds[rows] = np.maximum(excess(facts, rows, True) - usual * facts.writes[rows], 0.0)
+    return seconds
+
+
 def _per(writes: int, syncs: int) -> str:
-    return "write" if writes <= 1.5 * syncs else f"{wording.count(writes / max(syncs, 1))} writes"
+    if not writes:
+        return "with no write call between them"
+    if writes <= 1.5 * syncs:
+        return "one per write"
+    return f"one per {wording.count(writes / max(syncs, 1))} writes"
 
 
 def _flush_storms(facts: Facts) -> Iterator[Candidate]:
@@ -291,7 +295,8 @@ def _flush_storms(facts: Facts) -> Iterator[Candidate]:
     mask = facts.stdio & (flushes >= MANY_OPENS * 5) & (flushes * 50 >= writes)
     if not mask.any():
         return
-    subject = scene(facts, mask, facts.cells[:, FLUSH])
+    kind = FLUSH if facts.has("meta_split") else WRITE  # some logs add it to the time of writes
+    subject = scene(facts, mask, facts.cells[:, kind])
     rows, count = subject.rows, subject.total("flushes")
     yield subject.candidate(
         title=f"{wording.count(count)} fflush calls on {subject.place}",
@@ -300,7 +305,7 @@ def _flush_storms(facts: Facts) -> Iterator[Candidate]:
         evidence=(
             fact(
                 f"{wording.count(count)} flushes,"
-                f" {wording.seconds(sum_seconds(facts, rows, FLUSH))}{facts.over_all}",
+                f" {wording.seconds(sum_seconds(facts, rows, kind))}{facts.over_all}",
                 flushes=count,
             ),
         ),
@@ -313,8 +318,8 @@ def _flush_storms(facts: Facts) -> Iterator[Candidate]:
         claims=[
             Claim(
                 rows,
-                FLUSH,
-                facts.cells[rows, FLUSH]
+                kind,
+                facts.cells[rows, kind]
                 - facts.records["bytes_written"][rows] / facts.reference.row_rate(True)[rows],
             )
         ],
@@ -385,11 +390,13 @@ STORMS = (
             " with O_SYNC."
         ),
         threshold=(
-            f"At least {MANY_SYNCS} syncs per process and file, and one per 20 writes or fewer."
+            f"At least {MANY_SYNCS} syncs per process and file, and one per {WRITES_OF_A_SYNC}"
+            " writes or fewer."
         ),
         estimate=(
-            "Time in all sync calls but one per process and file; with O_SYNC, time of writes "
-            "minus their bytes at the reference rate."
+            "Time in all sync calls but one per process and file; with O_SYNC, and in Darshan logs,"
+            " which add that time to the time of writes, time of writes minus their bytes at the"
+            " reference rate and the usual cost of a call."
         ),
         advice="Sync once, after the last write.",
         control="One fsync at the end.",
