@@ -25,6 +25,7 @@ from pario.see.analyze.rules.base import (
     setting,
     sum_seconds,
 )
+from pario.see.analyze.rules.storage import Storage, find_storage
 from pario.see.analyze.waiting import COMMUNICATION
 from pario.see.tables.model import EVENT_KINDS, LAYERS
 
@@ -38,6 +39,7 @@ PIECE, PIECE_EVERY = 64, 8192
 LATE_CALLS, LATE_SHARE = 5, 0.8
 EXCHANGE_SHARE = 0.5
 EXCHANGE_RATE = 1e9
+_BYTES = ("bytes_read", "bytes_written")
 _DATA = tuple(EVENT_KINDS.index(kind) for kind in ("read", "write"))
 COLLECTIVE_FIX = code(
     "Describe each rank's part as a file view (MPI_Type_create_subarray, MPI_File_set_view) and"
@@ -164,17 +166,21 @@ def _independent(
     kind, word = direction(writing)
     calls, count = float(independent[rows].sum()), float(pieces[rows].sum())
     moved = facts.records["bytes_written" if writing else "bytes_read"][rows]
-    together = COLLECTIVE_COST * moved / facts.reference.row_rate(writing)[rows]
+    exchanged = COLLECTIVE_COST * moved / facts.reference.row_rate(writing)[rows]
     name = independent_function(facts, rows, writing)
     called = wording.plural(calls, f"{name} call")
     cut = count >= CUT * calls
     in_a_row = facts.column(f"consecutive_{word}s")[rows].sum() >= IN_A_ROW * calls
+    together = float(facts.column(f"collective_{word}s")[rows].sum())
+    among = (
+        f"beside {wording.plural(together, 'collective one')}" if together else "none collective"
+    )
     made = f" that MPI-IO made of {called} through file views" if cut else ""
     became = f"{called} became {wording.count(count)} {word}s" if cut else called
     return subject.candidate(
         title=(
-            f"{became} of {wording.size(float(moved.sum()) / max(count, 1))}"
-            f" {'to' if writing else 'from'} {subject.place}, none collective"
+            f"{became} of {wording.size(float(moved.sum()) / max(count + together, 1))}"
+            f" {'to' if writing else 'from'} {subject.place}, {among}"
         ),
         cause=(
             f"Each rank {word}s a part of the file in small pieces, one after the other, and"
@@ -201,7 +207,7 @@ def _independent(
                 " collective"
             ),
         ),
-        claims=[Claim(rows, kind, facts.cells[rows, kind] - together)],
+        claims=[Claim(rows, kind, facts.cells[rows, kind] - exchanged)],
         method=(
             f"time of the calls minus {COLLECTIVE_COST:.0f} times that of their bytes at the rate"
             " of large calls: the price of the exchange"
@@ -210,45 +216,48 @@ def _independent(
 
 
 def _holes(facts: Facts) -> Iterator[Candidate]:
-    """Find MPI-IO writes for which the library read windows of the file, changed them and wrote
-    them back."""
-    upper = np.flatnonzero(facts.mpiio & (facts.lane >= 0) & (facts.column("writes") > 0))
-    lower = find_rows(
-        facts.records, facts.records["process"][upper], facts.records["file"][upper], POSIX
-    )
-    upper, lower = upper[lower >= 0], lower[lower >= 0]
-    below, asked = facts.records[lower], facts.records[upper]
-    fills = below["bytes_read"] > 1.5 * asked["bytes_read"] + 4096
+    """Find files of MPI-IO writes for which the library read windows of the file, changed them and
+    wrote them back. In collective calls a process writes the bytes of others, too."""
+    asked_read, asked = (facts.per_file(facts.column(name), facts.mpiio) for name in _BYTES)
+    moved_read, moved = (facts.per_file(facts.column(name), facts.posix) for name in _BYTES)
+    fills = moved_read > 1.5 * asked_read + 4096
     # Of a new file the windows are empty: their reads return nothing.
-    empty = (asked["reads"] == 0) & (below["bytes_written"] > 1.5 * asked["bytes_written"] + 4096)
-    sieving = (below["nested_reads"] > 0) & (fills | empty)
-    if not sieving.any():
-        return
-    yield _hole(facts, upper[sieving], lower[sieving])
+    empty = facts.per_file(facts.column("reads"), facts.mpiio) == 0
+    empty &= moved > 1.5 * asked + 4096
+    sieving = (facts.per_file(facts.column("nested_reads")) > 0) & (fills | empty)
+    rows = np.flatnonzero(facts.mpiio & (facts.column("writes") > 0) & sieving[facts.file])
+    storage = find_storage(facts, rows)
+    found = storage.total > 0
+    if found.any():
+        needless = (1.0 - ratio(asked_read, moved_read), 1.0 - ratio(asked, moved))
+        yield _hole(facts, rows[found], storage.select(found), (asked, moved), needless)
 
 
-def _hole(facts: Facts, upper: Ints, lower: Ints) -> Candidate:
+def _hole(
+    facts: Facts,
+    upper: Ints,
+    storage: Storage,
+    totals: tuple[Floats, Floats],
+    needless: tuple[Floats, Floats],
+) -> Candidate:
+    """``totals``: bytes per file that were asked for, and written; ``needless``: the part of the
+    bytes read and written per file beyond those."""
     subject = Scene(facts, upper, facts.cells[upper, WRITE])
-    wanted, below = facts.records["bytes_written"][upper], facts.records[lower]
-    needless = np.clip(1.0 - wanted / np.maximum(below["bytes_written"], 1), 0.0, 1.0)
-    pieces = (
-        np.minimum(wanted / PIECE, below["bytes_written"] / PIECE_EVERY)
-        * facts.reference.call[facts.file[upper]]
-    )
-    lost = (
-        below["nested_read_time"]
-        + below["nested_write_time"] * needless
-        + below["nested_other_time"]
-        - pieces
-    )
+    file, (asked, written) = facts.file[upper], totals
+    of_reads, of_writes = (np.clip(part[file], 0.0, 1.0) for part in needless)
+    pieces = np.minimum(asked / PIECE, written / PIECE_EVERY) * facts.reference.call
+    lost = storage.read * of_reads + storage.write * of_writes + storage.other
+    lost = lost - (pieces / np.maximum(counts(file, len(pieces)), 1))[file]
+    below = facts.records[facts.posix & np.isin(facts.file, subject.files)]
+    wanted = float(asked[subject.files].sum())
     moved = int(below["bytes_read"].sum() + below["bytes_written"].sum())
-    amplified = moved / max(int(wanted.sum()), 1)
+    amplified = moved / max(wanted, 1)
     nothing = int(below["zero_reads"].sum())
     vain = f", {wording.count(nothing)} of the reads returned nothing" if nothing else ""
     return subject.candidate(
         title=(
             f"holes read and written back in {subject.place}: {wording.size(moved)} moved to write"
-            f" {wording.size(int(wanted.sum()))}"
+            f" {wording.size(wanted)}"
         ),
         cause=(
             "Data sieving reads a window of the file, changes the few bytes that were written, and"
@@ -284,52 +293,52 @@ def _hole(facts: Facts, upper: Ints, lower: Ints) -> Candidate:
 
 
 def _exchange(facts: Facts) -> Iterator[Candidate]:
-    if len(facts.job.hosts) < 2:
+    if len(facts.job.hosts) == 1:
         return
     for writing in (True, False):
         kind, word = direction(writing)
-        rows = np.flatnonzero(
-            facts.mpiio & (facts.lane >= 0) & (collective_share(facts, word) > 0.5)
-        )
-        lower = find_rows(
-            facts.records, facts.records["process"][rows], facts.records["file"][rows], POSIX
-        )
-        rows, lower = rows[lower >= 0], lower[lower >= 0]
-        below = facts.records[lower]
-        storage = (
-            below["nested_read_time"] + below["nested_write_time"] + below["nested_other_time"]
-        )
-        exchange = facts.cells[rows, kind] - storage
-        heavy = (storage > 0) & (exchange > EXCHANGE_SHARE * facts.cells[rows, kind])
+        rows = np.flatnonzero(facts.mpiio & (collective_share(facts, word) > 0.5))
+        storage = find_storage(facts, rows)
+        stored = storage.inside(facts, rows, writing=writing)
+        exchange = facts.cells[rows, kind] - stored
+        heavy = (stored > 0) & (exchange > EXCHANGE_SHARE * facts.cells[rows, kind])
         if heavy.any():
-            yield _slow_exchange(facts, rows[heavy], exchange[heavy], storage[heavy], writing)
+            yield _slow_exchange(
+                facts, rows[heavy], exchange[heavy], storage.select(heavy), writing
+            )
 
 
 def _slow_exchange(
-    facts: Facts, rows: Ints, exchange: Floats, storage: Floats, writing: bool
+    facts: Facts, rows: Ints, exchange: Floats, storage: Storage, writing: bool
 ) -> Candidate:
     kind, word = direction(writing)
     subject = Scene(facts, rows, exchange)
+    stored = storage.inside(facts, rows, writing=writing)
     own = facts.mpiio & np.isin(facts.file, subject.files)
-    per_writer = facts.column("bytes_written" if writing else "bytes_read")[own].sum() / len(rows)
+    moved = facts.column("bytes_written" if writing else "bytes_read")[own].sum()
+    per_writer = float(moved / storage.processes.sum()) / EXCHANGE_RATE
+    waiting = "" if facts.has("sync") else " or waiting for other ranks"
+    lanes = facts.lane[rows]
+    among = "" if (lanes < 0).any() else wording.plural(len(np.unique(lanes)), "aggregator") + ": "
     return subject.candidate(
         title=(
             f"collective {word}s of {subject.place} spend"
-            f" {wording.percent(float(exchange.sum()), float((exchange + storage).sum()))} of their"
-            " time exchanging data, not storing it"
+            f" {wording.percent(float(exchange.sum()), float((exchange + stored).sum()))} of their"
+            f" time exchanging data{waiting}, not storing it"
         ),
         cause=(
             "Before anything reaches the file, all ranks send their pieces to a few aggregators,"
             " and these do not write meanwhile."
+            if writing
+            else "A few aggregators read from the file, and send each rank its pieces afterwards."
         ),
         confidence="low",
         evidence=(
             fact(
-                f"{wording.plural(len(np.unique(facts.lane[rows])), 'aggregator')}:"
-                f" {wording.seconds(float(exchange.sum()))} in exchange,"
-                f" {wording.seconds(float(storage.sum()))} in {word}ing",
+                f"{among}{wording.seconds(float(exchange.sum()))} in exchange{waiting},"
+                f" {wording.seconds(float(stored.sum()))} in storage",
                 exchange=float(exchange.sum()),
-                storage=float(storage.sum()),
+                storage=float(stored.sum()),
             ),
         ),
         fixes=(
@@ -346,7 +355,7 @@ def _slow_exchange(
                 " collective call."
             ),
         ),
-        claims=[Claim(rows, kind, exchange - per_writer / EXCHANGE_RATE)],
+        claims=[Claim(rows, kind, exchange - per_writer * storage.scale)],
         method=(
             "aggregators' time in collective calls outside storage, minus their bytes at"
             f" {wording.rate(EXCHANGE_RATE)}"
@@ -427,8 +436,9 @@ HOLES = Rule(
         " back (data sieving)."
     ),
     threshold=(
-        "POSIX reads inside MPI-IO writes of more than 1.5 times the bytes the program itself read"
-        " there; or reads of a new file that return nothing, and 1.5 times as many bytes written."
+        "POSIX reads inside MPI-IO writes of more than 1.5 times the bytes that all ranks read of"
+        " the file; or reads of a new file that return nothing, and 1.5 times as many bytes"
+        " written."
     ),
     estimate=(
         "Time of the library's reads and locks, and of the share of its writes that only restores"
@@ -465,7 +475,7 @@ EXCHANGE = Rule(
     sees="Collective calls whose time goes into moving data between ranks.",
     threshold=(
         f"More than {wording.share(EXCHANGE_SHARE)} of the aggregators' time in collective calls is"
-        " outside POSIX calls and not waiting for ranks to arrive; at least two hosts."
+        " outside POSIX calls and not waiting for ranks to arrive; not on a single host."
     ),
     estimate=f"That time minus the bytes per aggregator at {wording.rate(EXCHANGE_RATE)}.",
     advice=(

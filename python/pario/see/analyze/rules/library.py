@@ -28,6 +28,7 @@ from pario.see.analyze.rules.base import (
 )
 from pario.see.analyze.rules.collective import collective_share, sharers
 from pario.see.analyze.rules.small_calls import SMALL_CALL, excess
+from pario.see.analyze.rules.storage import find_storage
 
 MANY_CALLS = 500
 AMPLIFIED = 1.5
@@ -35,6 +36,13 @@ MUCH = 1 << 20  # bytes moved beyond those that the program asked for
 LIBRARY_SHARE = 0.5
 LEAST_BUFFER = 1 << 20
 USUAL_BUFFER = 16 << 20
+_LOCKED_FIX = (
+    code(
+        "On NFS the library locks the bytes of each call, and the client then flushes its cache:"
+        " make fewer, larger calls; or collective ones with few aggregators (hint cb_nodes); or"
+        " keep the file on a parallel file system."
+    ),
+)
 _SHARED = re.compile(r"MPI_File_i?(read|write)_(shared|ordered)(_begin|_end)?")
 
 
@@ -113,33 +121,34 @@ def _describe_amplification(
 def _library_time(facts: Facts) -> Iterator[Candidate]:
     if facts.has("own_mpiio"):
         return
+    upper = np.flatnonzero(facts.mpiio)
+    storage = find_storage(facts, upper)
+    one_host = len(facts.job.hosts) == 1
     for writing in (True, False):
         kind, word, _, _ = _words(writing)
-        upper, lower = _below(facts, np.flatnonzero(facts.mpiio & (facts.lane >= 0)))
-        records = facts.records[lower]
-        storage = sum(records[f"nested_{part}_time"] for part in ("read", "write", "other"))
+        stored = storage.inside(facts, upper, writing=writing)
         calls = facts.column(f"{word}s")[upper]
         together = collective_share(facts, word)[upper] > 0.5
-        inside = facts.cells[upper, kind] - storage
-        chosen = (calls > 0) & (storage > 0) & (inside > LIBRARY_SHARE * facts.cells[upper, kind])
-        chosen &= ~together | (len(facts.job.hosts) < 2)
+        inside = facts.cells[upper, kind] - stored
+        chosen = (calls > 0) & (stored > 0) & (inside > LIBRARY_SHARE * facts.cells[upper, kind])
         # A tiny buffer is the cause of this time, with a finding of its own.
-        chosen &= ~together | ~np.isin(facts.file[upper], list(_find_tiny_buffers(facts)))
+        tiny = np.isin(facts.file[upper], list(_find_tiny_buffers(facts)))
+        chosen &= ~together | (one_host & ~tiny)
         if chosen.any():
-            yield _inside_library(
-                facts, upper[chosen], np.stack([inside, storage])[:, chosen], writing
-            )
+            seconds = np.stack([inside, stored, storage.scale])[:, chosen]
+            yield _inside_library(facts, upper[chosen], seconds, writing)
 
 
 def _inside_library(facts: Facts, rows: Ints, seconds: Floats, writing: bool) -> Candidate:
     kind, word, name, preposition = _words(writing)
     subject = Scene(facts, rows, seconds[0])
-    inside, storage = seconds.sum(axis=1)
+    inside, storage = seconds[:2].sum(axis=1)
     collective = bool((collective_share(facts, word)[rows] > 0.5).any())
     own = facts.mpiio & np.isin(facts.file, subject.files)
     moved = float(facts.column(name)[own].sum()) / len(rows)
     calls = "collective " if collective else ""
     piece = _own_piece(facts, np.flatnonzero(own), writing) if collective else 0.0
+    whole = not collective and _are_whole(facts, subject.files, writing)
     return subject.candidate(
         title=(
             f"{calls}MPI-IO {word}s {preposition} {subject.place} spend"
@@ -154,6 +163,9 @@ def _inside_library(facts: Facts, rows: Ints, seconds: Floats, writing: bool) ->
             else "The library sends the pieces of all ranks to its aggregators through its own"
             " messages, although all ranks share this node's memory."
             if collective
+            else "The library makes one call on storage for each of its own, and spends the rest"
+            " of the time around it: in locks and flushes (NFS), or in copies."
+            if whole
             else "The library divides each call into the pieces of a view; that costs more than"
             " moving the bytes."
         ),
@@ -167,8 +179,8 @@ def _inside_library(facts: Facts, rows: Ints, seconds: Floats, writing: bool) ->
                 storage=float(storage),
             ),
         ),
-        fixes=_library_fixes(word, collective, piece),
-        claims=[Claim(rows, kind, seconds[0] - moved / COPY_RATE)],
+        fixes=_LOCKED_FIX if whole else _library_fixes(word, collective, piece),
+        claims=[Claim(rows, kind, seconds[0] - seconds[2] * moved / COPY_RATE)],
         method=(
             "time in the calls outside storage and waiting, minus a copy of their bytes at"
             f" {wording.rate(COPY_RATE)}"
@@ -188,6 +200,14 @@ def _own_piece(facts: Facts, rows: Ints, writing: bool) -> float:
     moved, made = facts.column(name)[lower], facts.column(f"nested_{word}s")[lower]
     alone = (np.abs(moved - asked) <= (AMPLIFIED - 1) * asked) & (made <= AMPLIFIED * calls)
     return float(asked.sum() / max(calls.sum(), 1)) if alone.all() else 0.0
+
+
+def _are_whole(facts: Facts, files: Ints, writing: bool) -> bool:
+    """True if the library makes about one call on storage for each call of MPI-IO."""
+    _, word, _, _ = _words(writing)
+    chosen = np.isin(facts.file, files)
+    calls = facts.column(f"{word}s")[chosen & facts.mpiio].sum()
+    return bool(facts.column(f"nested_{word}s")[chosen].sum() <= AMPLIFIED * calls)
 
 
 def _library_fixes(word: str, collective: bool, piece: float) -> tuple[Fix, ...]:

@@ -9,14 +9,15 @@ from dataclasses import replace
 import numpy as np
 
 from pario import filesystems, wording
-from pario.see.analyze.arrays import Floats, Ints, counts, sums
-from pario.see.analyze.cells import READ, WRITE
+from pario.see.analyze.arrays import Floats, Ints, counts, ratio, sums
+from pario.see.analyze.cells import MPIIO, READ, WRITE, find_rows
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Claim, claim_all
 from pario.see.analyze.model import Fix
 from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, command, fact, scene, setting
 from pario.see.analyze.rules.collective import sharers
+from pario.see.analyze.rules.storage import are_covered, find_storage
 from pario.see.analyze.stripes import Choice, Expected, choose, files_of
 from pario.see.analyze.sweeps import load_sweeps
 
@@ -25,7 +26,13 @@ MIN_TARGETS = 4
 MOST_MOVED = 3
 UNALIGNED_SHARE = 0.5
 LARGE_CALL = 16 * 1024
+SMALL_PART = 0.1  # of a block
+ALL_TARGETS = 8  # with all numbers from 0 on: the file system has no others
 MORE_STRIPES = 2  # the least factor of stripes that is worth a change
+_COLLECTIVE_FIX = setting(
+    "hint romio_cb_write=enable, with collective calls: few aggregators write whole blocks; pieces"
+    " as small as these cannot be aligned"
+)
 LOCKING = filesystems.names_with_range_locks()
 
 
@@ -178,7 +185,7 @@ def _one_stripe(facts: Facts) -> Iterator[Candidate]:
     )
     sweeps = load_sweeps()
     better = {}
-    for file, expected in files_of(facts.job, 0):
+    for file, expected in files_of(facts.job, _count_targets(facts)):
         if 0 < stripes[file] < expected.writers:
             now = replace(expected, stripes=int(stripes[file]))
             choice = choose(now, sweeps)
@@ -189,6 +196,22 @@ def _one_stripe(facts: Facts) -> Iterator[Candidate]:
     if mask.any():
         subject = scene(facts, mask, facts.cells[:, READ] + facts.cells[:, WRITE])
         yield _stripe(facts, subject, *better[int(subject.files[0])])
+
+
+def _count_targets(facts: Facts) -> int:
+    """Return the number of storage targets, 0 if it is not known: a file on many targets that have
+    all the numbers from 0 on lies on all of them."""
+    used = {target for layout in facts.job.layouts for target in layout.targets}
+    whole = any(len(set(layout.targets)) == len(used) for layout in facts.job.layouts)
+    return len(used) if whole and len(used) >= ALL_TARGETS and max(used) < len(used) else 0
+
+
+def _storage_share(facts: Facts, rows: Ints) -> Floats:
+    """Return the part of the reads and writes of rows that is spent in storage: less than all in
+    MPI-IO, if the log has the calls on storage."""
+    seconds = facts.cells[rows][:, [READ, WRITE]].sum(axis=1)
+    known = facts.mpiio[rows] & are_covered(facts)[facts.file[rows]]
+    return np.where(known, np.minimum(ratio(find_storage(facts, rows).total, seconds), 1.0), 1.0)
 
 
 def _stripe(facts: Facts, subject: Scene, expected: Expected, choice: Choice) -> Candidate:
@@ -231,9 +254,11 @@ def _stripe(facts: Facts, subject: Scene, expected: Expected, choice: Choice) ->
             command(*stripe),
             _striping_hints(count, choice.unit),
         ),
-        claims=claim_all(facts, subject.rows, (READ, WRITE), saved),
+        claims=claim_all(
+            facts, subject.rows, (READ, WRITE), saved * _storage_share(facts, subject.rows)
+        ),
         method=(
-            f"time of the calls divided over {min(count, users)} targets instead of {now}"
+            f"time in storage divided over {min(count, users)} targets instead of {now}"
             if choice.saves is None
             else "the share of the seconds that a sweep of stripes saved"
         ),
@@ -264,11 +289,13 @@ def _unaligned_writes(facts: Facts) -> Iterator[Candidate]:
     mask &= sharers(facts, mask)[facts.file] >= 2
     if not mask.any() or not facts.has("alignment"):
         return
-    subject = scene(facts, mask, facts.cells[:, WRITE])
+    seconds = facts.cells[:, WRITE] + facts.column("nested_write_time")
+    subject = scene(facts, mask, seconds)
     rows, count = subject.rows, subject.total("unaligned_writes")
     block = int(facts.records["block_size"][rows].max())
     touched = np.minimum(facts.write_size[rows] / block + 1, 1e9)
     share = unaligned[rows] / np.maximum(writes[rows], 1) * np.minimum(1.0 / touched, 0.5)
+    small = bool((facts.write_size[rows] < SMALL_PART * block).all())
     yield subject.candidate(
         title=(
             f"{wording.count(count)} writes to {subject.place} begin inside a"
@@ -281,7 +308,7 @@ def _unaligned_writes(facts: Facts) -> Iterator[Candidate]:
         confidence="low",
         evidence=(
             fact(
-                f"{wording.percent(count, subject.total('writes'))} of the writes start off a"
+                f"{wording.percent(count, float(writes[rows].sum()))} of the writes start off a"
                 f" border of {wording.block(block)}",
                 unaligned=count,
             ),
@@ -291,11 +318,22 @@ def _unaligned_writes(facts: Facts) -> Iterator[Candidate]:
                 f"Start each rank's part at a multiple of {wording.block(block)} (HDF5:"
                 f" H5Pset_alignment(fapl, 1048576, {block}); PnetCDF: nc_var_align_size)."
             ),
-            _striping_hints(4),
+            *((_COLLECTIVE_FIX,) if small else (_striping_hints(4),)),
         ),
-        claims=[Claim(rows, WRITE, facts.cells[rows, WRITE] * share)],
+        claims=[
+            Claim(rows, WRITE, facts.cells[rows, WRITE] * share),
+            *_inside_calls(facts, rows, share),
+        ],
         method="the part of the write time that belongs to blocks shared with a neighbour",
     )
+
+
+def _inside_calls(facts: Facts, rows: Ints, share: Floats) -> list[Claim]:
+    """Return claims of the MPI-IO calls that made the writes of rows."""
+    records = facts.records
+    above = find_rows(records, records["process"][rows], records["file"][rows], MPIIO)
+    seconds = records["nested_write_time"][rows] * share
+    return [Claim(above[above >= 0], WRITE, seconds[above >= 0])]
 
 
 SLOW = Rule(
@@ -323,8 +361,8 @@ ONE_STRIPE = Rule(
         f" at least {MORE_STRIPES} times as many (docs/striping.md)."
     ),
     estimate=(
-        "Time of the calls, divided over the targets that the ranks could use; with a kept sweep,"
-        " the share that it measured."
+        "Time in storage, divided over the targets that the ranks could use; with a kept sweep, the"
+        " share that it measured."
     ),
     advice="lfs setstripe, ceph.dir.layout, striping_factor.",
     control="The same file on several stripes.",
@@ -341,7 +379,10 @@ UNALIGNED = Rule(
         f"More than {wording.share(UNALIGNED_SHARE)} of the writes of {LARGE_CALL >> 10} KiB or"
         f" more unaligned, two or more ranks, on a file system with locks ({', '.join(LOCKING)})."
     ),
-    estimate="The share of the write time that belongs to blocks shared with a neighbour.",
+    estimate=(
+        "The share of the write time, also inside MPI-IO, that belongs to blocks shared with a"
+        " neighbour."
+    ),
     advice="Align each rank's part.",
     control="The same writes at block borders.",
     find=_unaligned_writes,
