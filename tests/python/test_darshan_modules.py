@@ -182,3 +182,10 @@ def test_a_single_sync_after_large_writes_is_no_storm(tmp_path: Path) -> None:
         "POSIX", 1, 0, OPENS=1, WRITES=500, FSYNCS=1, BYTES_WRITTEN=5 * 10**8, F_WRITE_TIME=5.0
     )
     assert analyze_modules(tmp_path, nprocs=1, POSIX=record).findings == ()
+
+
+def test_reads_of_modules_without_offsets_are_no_repeated_reads(tmp_path: Path) -> None:
+    record = named_record("DFS", 2, 0, OPENS=1, READS=64, BYTES_READ=10**7, F_READ_TIME=5.0)
+    assert "re-read" not in {
+        finding.rule for finding in analyze_modules(tmp_path, DFS=record).findings
+    }

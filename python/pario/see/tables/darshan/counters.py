@@ -8,7 +8,7 @@ by the numbers of reads and writes), and adds the time of fsync to the write tim
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import numpy as np
@@ -212,7 +212,7 @@ def to_rows(module: str, source: NDArray[Any], ranks: int) -> NDArray[Any]:
             rows[f"collective_{direction}"] = np.where(collective, rows[direction], 0)
     if module in ("MPI-IO", "H5D", "PNETCDF_VAR"):
         _derive_collective_times(rows)
-    _add_ends(rows)
+    _add_ends(rows, _FIELDS.get(module, ()))
     shared = source["rank"] < 0
     if ranks > 1:
         rows["ranks"][shared] = ranks
@@ -258,7 +258,9 @@ def _derive_collective_times(rows: NDArray[Any]) -> None:
         rows[f"collective_{direction}_time"] = rows[f"{direction}_time"] * share
 
 
-def _add_ends(rows: NDArray[Any]) -> None:
-    """Add one to the ends: Darshan records the highest byte, the model the offset behind it."""
+def _add_ends(rows: NDArray[Any], known: Container[str]) -> None:
+    """Add one to the ends: Darshan records the highest byte, the model the offset behind it. Some
+    modules record no ends."""
     for end, calls in (("end_read", "bytes_read"), ("end_written", "bytes_written")):
-        rows[end] += rows[calls] > 0
+        if end in known:
+            rows[end] += rows[calls] > 0
