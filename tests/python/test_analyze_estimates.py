@@ -312,6 +312,18 @@ def test_a_value_by_stdio_is_not_charged_with_the_clock_of_the_tracer() -> None:
     assert finding(made, "stdio-per-value").seconds == pytest.approx(expected, rel=0.01)
 
 
+def test_few_writes_that_wait_for_the_device_are_no_cost_of_small_writes() -> None:
+    made = make_job(1, 20.0)
+    add_filesystem(made, "/scratch", "ext4", 4096)
+    calls, seconds = 10_000, np.full(10_000, 3e-6)
+    seconds[::2000] = 1.0
+    counts = {"writes": calls, "bytes_written": 512 * calls, "end_written": 512 * calls}
+    add_record(made, 0, "/scratch/f", opens=1, write_time=seconds.sum(), **counts)
+    starts = np.append(0.0, np.cumsum(seconds)[:-1])
+    add_events(made, 0, "/scratch/f", "write", start=starts, duration=seconds, length=512)
+    assert [finding for finding in analyze(made).findings if finding.seconds > 0.1] == []
+
+
 def test_syncs_without_write_calls_are_not_one_per_write() -> None:
     made = make_run(COMPILED)
     add_record(made, 0, "/scratch/f", syncs=1000, sync_time=1.0)

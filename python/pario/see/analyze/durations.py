@@ -11,18 +11,36 @@ from pario.see.analyze.cells import events_of_rows
 from pario.see.tables.model import Job
 
 FAILED = 1  # a flag of events
+#: A write that takes so many times the median, and so many seconds, waits for the device.
+STALL_FACTOR, STALL_SECONDS = 50.0, 1e-3
 
 
-def find_usual_reads(job: Job) -> Floats:
-    """Return the median seconds of a read; NaN for rows without events."""
-    events = job.events
+def find_usual(job: Job, kind: str) -> Floats:
+    """Return the median seconds of a read or write; NaN for rows without events."""
     usual = np.full(len(job.records), np.nan)
-    reads, row = events_of_rows(job, "read")
-    each = ratio(events["duration"][reads], events["count"][reads].astype(float), 0.0)
+    calls, row = events_of_rows(job, kind)
+    each = _seconds_each(job, calls)
     order = np.lexsort((each, row))
     rows, first, count = np.unique(row[order], return_index=True, return_counts=True)
     usual[rows] = each[order][first + count // 2]
     return usual
+
+
+def find_stalls(job: Job) -> Floats:
+    """Return the seconds of writes that took far longer than the usual one of their row, beyond
+    that; 0 for rows without events. The kernel makes them wait for the device, because too many
+    bytes are not stored yet."""
+    calls, row = events_of_rows(job, "write")
+    usual = find_usual(job, "write")[row]
+    stalled = _seconds_each(job, calls) >= np.maximum(STALL_FACTOR * usual, STALL_SECONDS)
+    beyond = job.events["duration"][calls] - job.events["count"][calls] * usual
+    return sums(row[stalled], beyond[stalled], len(job.records))
+
+
+def _seconds_each(job: Job, calls: Ints) -> Floats:
+    """Return the seconds of each call of events, which may hold several."""
+    events = job.events
+    return ratio(events["duration"][calls], events["count"][calls].astype(float), 0.0)
 
 
 def find_reading_seconds(job: Job) -> Floats:

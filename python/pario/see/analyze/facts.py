@@ -10,7 +10,7 @@ import numpy as np
 from pario.see.analyze.arrays import Floats, Ints, Mask, counts, sums, unique_pairs
 from pario.see.analyze.cells import KINDS, META, MPIIO, READ, WRITE, of_library
 from pario.see.analyze.definitions import DefinedFile, find_defined_files
-from pario.see.analyze.durations import find_usual_reads
+from pario.see.analyze.durations import find_stalls, find_usual
 from pario.see.analyze.extents import unique_bytes
 from pario.see.analyze.lanes import lane_words
 from pario.see.analyze.reference import Reference
@@ -51,7 +51,14 @@ class Facts(RowFacts):
     @cached_property
     def usual_reads(self) -> Floats:
         """Median seconds of a read per row; NaN for rows without events."""
-        return find_usual_reads(self.job)
+        return find_usual(self.job, "read")
+
+    @cached_property
+    def stalls(self) -> Floats:
+        """Seconds per row in writes to the page cache that waited for the device: their bytes cause
+        it, not their number."""
+        waiting = (self.column("direct_calls") > 0.5 * self.writes) | self.synced_writes
+        return np.where(waiting, 0.0, find_stalls(self.job))
 
     @cached_property
     def defined_files(self) -> tuple[DefinedFile, ...]:

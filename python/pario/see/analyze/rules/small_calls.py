@@ -33,6 +33,7 @@ SMALL_CALL = 16 * 1024
 MANY_CALLS = 500
 VALUE = 64
 MANY_VALUES = 20_000
+NAMED_STALLS = 0.1  # of the time of the calls
 SEQUENTIAL = 0.9
 CALL_SECONDS = 5e-6  # a system call, on a slow processor
 DEVICE_SECONDS = 30e-6  # the usual read of a device; caches are faster
@@ -52,12 +53,13 @@ def excess(facts: Facts, rows: Ints, writing: bool) -> Floats:
 
 
 def _avoidable(facts: Facts, rows: Ints, writing: bool) -> Floats:
-    """Return the excess that larger calls would save. Reads in sequence from a local disk are read
+    """Return the excess that larger calls would save: not that of writes that wait for the device
+    to store the bytes before them. Reads in sequence from a local disk are read
     ahead, at the rate of the device: larger ones save the calls alone. Where most reads wait, the
     program has switched read-ahead off (posix_fadvise, O_DIRECT)."""
     lost = excess(facts, rows, writing)
     if writing:
-        return lost
+        return np.asarray(np.minimum(lost, facts.cells[rows, WRITE] - facts.stalls[rows]))
     records = facts.records[rows]
     sequential = records["consecutive_reads"] >= SEQUENTIAL * records["reads"]
     waits = facts.usual_reads[rows] >= DEVICE_SECONDS
@@ -129,7 +131,10 @@ def _find_small_calls(facts: Facts, writing: bool) -> Mask:
 
 def _small(writing: bool) -> Rule:
     def find(facts: Facts) -> Iterator[Candidate]:
-        mask, others = _find_small_calls(facts, writing), _find_small_calls(facts, not writing)
+        mask = _find_small_calls(facts, writing)
+        if not mask.any():
+            return
+        others = _find_small_calls(facts, not writing)
         of_sqlite = databases.find_sqlite(facts)
         for its in (mask & ~of_sqlite, mask & of_sqlite):
             if its.any():
@@ -152,7 +157,8 @@ def _small(writing: bool) -> Rule:
             f" between calls, at most {LINE_WORK.text} for each (needs events)."
         )
         + (
-            ""
+            " Without writes that take far longer than the usual one, because too many bytes wait"
+            " for the device (needs events)."
             if writing
             else f" Of sequential reads on local disks at most {wording.seconds(CALL_SECONDS)} per"
             " call, because the kernel reads ahead, unless most reads wait"
@@ -179,6 +185,8 @@ def _candidate(subject: Scene, writing: bool, layer: str, work: Sequence[Claim] 
         subject.total("bytes_written" if writing else "bytes_read"),
     )
     size, took = moved / max(count, 1), sum_seconds(facts, rows, kind)
+    stalled = float(facts.stalls[rows].sum()) if writing else 0.0
+    waits = f", {wording.seconds(stalled)} of it in few calls that waited for the device"
     seen = facts.reference.rate(writing)[1][subject.files[0]]
     rate = facts.reference.rate(writing)[0][subject.files[0]]
     direct = facts.column("direct_calls")[rows].sum() > 0.5 * count
@@ -192,8 +200,8 @@ def _candidate(subject: Scene, writing: bool, layer: str, work: Sequence[Claim] 
             f" {'to' if writing else 'from'} {subject.place}"
         ),
         cause=(
-            f"Each call costs {wording.seconds(took / max(count, 1))}, regardless of its bytes;"
-            f" the {wording.size(moved)} need only"
+            f"Each call costs {wording.seconds((took - stalled) / max(count, 1))}, regardless of"
+            f" its bytes; the {wording.size(moved)} need only"
             f" {wording.plural(max(round(moved / 1e6), 1), 'call')} of 1 MB."
             + (" With O_DIRECT each call waits for the device." if direct else "")
         ),
@@ -201,7 +209,8 @@ def _candidate(subject: Scene, writing: bool, layer: str, work: Sequence[Claim] 
         evidence=(
             fact(
                 f"{wording.count(count)} calls, {wording.size(size)} each on average,"
-                f" {wording.seconds(took)} in them{facts.over_all}",
+                f" {wording.seconds(took)} in them{facts.over_all}"
+                + (waits if stalled >= NAMED_STALLS * took > 0 else ""),
                 calls=count,
                 mean_bytes=size,
                 seconds=took,
