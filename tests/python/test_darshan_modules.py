@@ -189,3 +189,13 @@ def test_reads_of_modules_without_offsets_are_no_repeated_reads(tmp_path: Path) 
     assert "re-read" not in {
         finding.rule for finding in analyze_modules(tmp_path, DFS=record).findings
     }
+
+
+def test_modules_that_all_ranks_import_are_not_to_be_broadcast(tmp_path: Path) -> None:
+    counts = {"OPENS": 1, "READS": 2, "BYTES_READ": 10**5, "MAX_BYTE_READ": 10**5 - 1}
+    ranks = [named_record("POSIX", 1, rank, **counts, F_READ_TIME=2.0) for rank in range(4)]
+    module = "/usr/lib/python3.11/__pycache__/uuid.pyc"
+    log = DarshanLog(nprocs=4, names={1: module}, modules={"POSIX": b"".join(ranks)})
+    finding = analyze(read([log.write(tmp_path / "a.darshan")])).findings[0]
+    assert finding.rule == "all-ranks-read-one-file"
+    assert finding.fixes[-1].text.startswith("Import before starting workers")

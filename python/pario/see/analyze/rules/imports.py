@@ -24,7 +24,7 @@ from pario.see.analyze.rules.base import (
 )
 
 MANY_PROCESSES = 4
-MANY_FILES = 100
+MANY_FILES = 50
 MOST_TREES = 8
 #: The directory of installed packages in a name of their files.
 _PACKAGES = re.compile(r"^(/.+?/(?:site-packages|dist-packages|lib/python\d[\d.]*))/")

@@ -23,6 +23,7 @@ from pario.see.analyze.rules.base import (
     scene,
     sum_seconds,
 )
+from pario.see.analyze.rules.imports import find_packages
 
 ALMOST_ALL = 0.9
 WHOLE = 0.8
@@ -166,6 +167,11 @@ def _all_readers(facts: Facts, subject: Scene, size: Floats) -> Candidate:
         ),
         fixes=(
             code(
+                "Import before starting workers: forked processes have the modules already; or"
+                " install the software on a local disk, or in one image file (SquashFS)."
+            )
+            if find_packages(facts)[subject.rows].all()
+            else code(
                 "Read on rank 0 and MPI_Bcast (HDF5: H5Pset_all_coll_metadata_ops; Fortran"
                 " namelists: read on rank 0, broadcast)."
             ),
