@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -167,6 +168,20 @@ bool read_value(const Form& form, std::byte* memory, const std::byte* file) {
   return true;
 }
 
+/// Reverses the bytes of numbers of 4 or 8 bytes.
+template <class Number>
+void reverse_numbers(const std::byte* from, std::byte* to, std::uint64_t count) {
+  for (; count > 0; --count, from += sizeof(Number), to += sizeof(Number)) {
+    Number number;
+    std::memcpy(&number, from, sizeof number);
+    if constexpr (sizeof number == 8)
+      number = __builtin_bswap64(number);
+    else
+      number = __builtin_bswap32(number);
+    std::memcpy(to, &number, sizeof number);
+  }
+}
+
 /// Walks consecutive values in memory (without gaps) and in the file.
 template <class Byte, class FileByte>
 class Conversion {
@@ -189,7 +204,22 @@ class Conversion {
   Byte* memory() const { return memory_; }
 
  private:
+  /// Converts all values at once, if they are complete and numbers of the same size in both.
+  bool reverse_all(const Form& form, std::uint64_t count) {
+    if (form.kind != Kind::same || (form.file != 4 && form.file != 8)) return false;
+    if (count > left_ / form.file) return false;
+    const auto reverse =
+        form.file == 8 ? reverse_numbers<std::uint64_t> : reverse_numbers<std::uint32_t>;
+    if constexpr (std::is_const_v<Byte>)
+      reverse(memory_, file_, count);
+    else
+      reverse(file_, memory_, count);
+    const std::uint64_t bytes = count * form.file;
+    memory_ += bytes, file_ += bytes, left_ -= bytes;
+    return true;
+  }
   bool convert_values(const Form& form, std::uint64_t count) {
+    if (reverse_all(form, count)) return true;
     for (std::uint64_t i = 0; i < count; ++i) {
       if (left_ < form.file || !convert_(form, memory_, file_)) return false;
       memory_ += form.memory, file_ += form.file, left_ -= form.file;
