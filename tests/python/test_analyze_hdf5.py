@@ -179,3 +179,15 @@ def test_a_dataset_written_after_each_opening_is_not_blamed_on_the_calls_of_hdf5
     add_record(made, 0, "/scratch/values.h5", opens=2000, closes=2000, open_time=2.0)
     (finding,) = analyze(made).findings
     assert finding.rule == "open-close-loop"
+
+
+@pytest.mark.parametrize(("written", "found"), [(800, True), (4 << 20, False)])
+def test_flushes_of_a_library_after_few_bytes_are_a_storm(written: int, found: bool) -> None:
+    made = job("posix per_rank meta_split cpu")
+    add_record(made, 0, "/scratch/a.h5", "hdf5", opens=1, flushes=1000, flush_time=8.0)
+    add_record(made, 0, "/scratch/a.h5", opens=1, writes=1000, bytes_written=1000 * written)
+    storms = [one for one in analyze(made).findings if one.rule == "flush-storm"]
+    assert bool(storms) == found
+    if found:
+        assert storms[0].title == "1,000 flushes of HDF5 on /scratch/a.h5"
+        assert storms[0].seconds == pytest.approx(8.0, rel=0.01)

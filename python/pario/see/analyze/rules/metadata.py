@@ -30,8 +30,8 @@ from pario.see.analyze.rules.imports import find_packages
 from pario.see.analyze.rules.small_calls import excess
 from pario.see.analyze.rules.sync_words import sync_words
 
-OPEN, CLOSE, STAT, SYNC, FLUSH, OTHER = (
-    KINDS.index(kind) for kind in ("open", "close", "stat", "sync", "flush", "other")
+OPEN, CLOSE, STAT, SYNC, OTHER = (
+    KINDS.index(kind) for kind in ("open", "close", "stat", "sync", "other")
 )
 MANY_OPENS = 20
 FEW_WRITES = 4  # per open: no buffer can collect them
@@ -290,43 +290,6 @@ def _per(writes: int, syncs: int) -> str:
     return f"one per {wording.count(writes / max(syncs, 1))} writes"
 
 
-def _flush_storms(facts: Facts) -> Iterator[Candidate]:
-    flushes, writes = facts.column("flushes"), facts.calls("writes")
-    mask = facts.stdio & (flushes >= MANY_OPENS * 5) & (flushes * 50 >= writes)
-    if not mask.any():
-        return
-    kind = FLUSH if facts.has("meta_split") else WRITE  # some logs add it to the time of writes
-    subject = scene(facts, mask, facts.cells[:, kind])
-    rows, count = subject.rows, subject.total("flushes")
-    yield subject.candidate(
-        title=f"{wording.count(count)} fflush calls on {subject.place}",
-        cause="Each fflush writes the few bytes of the buffer, so that the buffer joins no writes.",
-        confidence="high",
-        evidence=(
-            fact(
-                f"{wording.count(count)} flushes,"
-                f" {wording.seconds(sum_seconds(facts, rows, kind))}{facts.over_all}",
-                flushes=count,
-            ),
-        ),
-        fixes=(
-            code(
-                "Flush at the end of a step, not after each line (C++: '\\n' instead of std::endl;"
-                " Fortran: no flush in the loop)."
-            ),
-        ),
-        claims=[
-            Claim(
-                rows,
-                kind,
-                facts.cells[rows, kind]
-                - facts.records["bytes_written"][rows] / facts.reference.row_rate(True)[rows],
-            )
-        ],
-        method="time in fflush minus the bytes at the rate of large calls",
-    )
-
-
 def _queues_at_open(facts: Facts) -> Iterator[Candidate]:
     """Find opens of many ranks that finish one after the other: the slowest takes many times as
     long as the fastest."""
@@ -405,20 +368,6 @@ STORMS = (
             "an fsync promises that bytes survive a crash; only the program knows which promises it"
             " needs"
         ),
-    ),
-    Rule(
-        name="flush-storm",
-        remedy="flushing less often",
-        sees="fflush (std::endl, Fortran flush) after every line or two.",
-        threshold=(
-            f"At least {MANY_OPENS * 5} flushes per process and stream, and one per 50 writes or"
-            " fewer."
-        ),
-        estimate="Time in fflush minus the bytes at the reference rate.",
-        advice="Flush at the end of a step.",
-        control="The same output without flush.",
-        find=_flush_storms,
-        repairs=(repairs.FEWER_FLUSHES,),
     ),
     Rule(
         name="open-close-loop",
