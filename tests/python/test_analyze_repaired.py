@@ -40,6 +40,16 @@ def test_a_training_run_with_small_files_is_told_to_pack_records() -> None:
     assert finding.fixes[1].text == "pario records pack /data -o /data.prec"
 
 
+def test_a_small_file_elsewhere_is_not_packed_with_the_others() -> None:
+    made = job()
+    paths = [f"/work/run/parts/{number}/part.parquet" for number in range(400)]
+    counts = {"opens": 1, "open_time": 0.01, "writes": 1, "bytes_written": 9}
+    add_record(made, 0, [*paths, "/work/bin/a.txt"], **counts)
+    (finding,) = analyze(made).findings
+    assert "directories below /work/run/parts" in finding.title
+    assert any("-C /work/run/parts" in fix.text for fix in finding.fixes)
+
+
 @pytest.mark.parametrize(("system_writes", "found"), [(100, False), (150_000, True)])
 def test_small_writes_that_buffers_joined_are_repaired(system_writes: int, found: bool) -> None:
     made = make_job(1, 2.0)

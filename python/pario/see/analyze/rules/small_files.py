@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 
@@ -35,6 +34,7 @@ SYNC = KINDS.index("sync")
 MANY_FILES = 200
 SEVERAL_FILES, COSTLY = 50, 0.1  # files of a directory, and a part of the run that opens them
 SMALL_FILE = 1 << 20
+NEARLY_ALL = 0.9  # of the directories with small files
 SLOW_FILE = 0.2e-3  # seconds, for opening, reading and closing
 #: Files of installed programs and libraries, whose number the user does not choose.
 _INSTALLED = re.compile(
@@ -117,10 +117,20 @@ def _place(facts: Facts, mask: Mask, directory: Ints) -> tuple[str, str]:
     several = f"{wording.count(len(used))} directories"
     if len(used) < MANY_FILES:
         return f"{several} ({wording.name(worst)}, ...)", worst
-    common = os.path.commonpath([facts.directories[number] for number in used])
+    common = _find_common([facts.directories[number] for number in used], worst)
     if common == "/":
         return f"{several} ({wording.name(worst)}, ...)", worst
     return f"{several} below {wording.name(common)}", common
+
+
+def _find_common(directories: list[str], worst: str) -> str:
+    """Return the deepest directory above the worst one below which nearly all others lie."""
+    above = worst
+    while sum(one.startswith(f"{above}/") for one in directories) < NEARLY_ALL * len(directories):
+        above = above.rpartition("/")[0]
+        if not above:
+            return "/"
+    return above
 
 
 def _small_files(facts: Facts, mask: Mask, directory: Ints) -> Candidate:
