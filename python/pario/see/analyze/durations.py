@@ -17,9 +17,13 @@ STALL_FACTOR, STALL_SECONDS = 50.0, 1e-3
 
 def find_usual(job: Job, kind: str) -> Floats:
     """Return the median seconds of a read or write; NaN for rows without events."""
-    usual = np.full(len(job.records), np.nan)
     calls, row = events_of_rows(job, kind)
-    each = _seconds_each(job, calls)
+    return _find_medians(_seconds_each(job, calls), row, len(job.records))
+
+
+def _find_medians(each: Floats, row: Ints, rows_of_job: int) -> Floats:
+    """Return the median of each row; NaN for rows without a value."""
+    usual = np.full(rows_of_job, np.nan)
     order = np.lexsort((each, row))
     rows, first, count = np.unique(row[order], return_index=True, return_counts=True)
     usual[rows] = each[order][first + count // 2]
@@ -31,8 +35,9 @@ def find_stalls(job: Job) -> Floats:
     that; 0 for rows without events. The kernel makes them wait for the device, because too many
     bytes are not stored yet."""
     calls, row = events_of_rows(job, "write")
-    usual = find_usual(job, "write")[row]
-    stalled = _seconds_each(job, calls) >= np.maximum(STALL_FACTOR * usual, STALL_SECONDS)
+    each = _seconds_each(job, calls)
+    usual = _find_medians(each, row, len(job.records))[row]
+    stalled = each >= np.maximum(STALL_FACTOR * usual, STALL_SECONDS)
     beyond = job.events["duration"][calls] - job.events["count"][calls] * usual
     return sums(row[stalled], beyond[stalled], len(job.records))
 
