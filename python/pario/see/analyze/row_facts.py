@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -70,6 +71,12 @@ class RowFacts:
     def column(self, name: str) -> Floats:
         """A counter of all rows as floats; times of events that did not occur are NaN."""
         return np.asarray(self.records[name], np.float64)
+
+    def are_of_programs(self, accept: Callable[[str], bool]) -> Mask:
+        """True for the rows of processes that run a program whose path is accepted."""
+        programs = np.array([accept(path) for path in self.job.programs] or [False])
+        of_process = np.append(programs[self.job.processes["exe"]], False)
+        return np.asarray(of_process[self.records["process"]])
 
     def calls(self, name: str) -> Floats:
         """Calls of a kind per row (``opens``, ``syncs`` ...), without those of MPI-IO itself."""

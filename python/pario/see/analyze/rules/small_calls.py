@@ -74,11 +74,7 @@ def _are_copies(facts: Facts) -> Mask:
 
 def _belong_to_installed_programs(facts: Facts) -> Mask:
     """True for rows of programs of the system, whose calls no user changes."""
-    job = facts.job
-    installed = np.array([is_installed_program(path) for path in job.programs] or [False])
-    process = facts.records["process"]
-    of_process = np.append(installed[job.processes["exe"]], False)
-    return np.asarray(of_process[process])
+    return facts.are_of_programs(is_installed_program)
 
 
 def _small_copies(facts: Facts) -> Iterator[Candidate]:

@@ -58,14 +58,12 @@ def find_installed(facts: Facts) -> Mask:
 
 def _are_packed(facts: Facts) -> Mask:
     """Return, per row, True for a file that an archiver reads: this repairs their number."""
-    job = facts.job
-    archivers = [
-        is_installed_program(path) and path.rpartition("/")[2] in _ARCHIVERS
-        for path in job.programs
-    ]
-    of_process = np.append(np.array(archivers or [False])[job.processes["exe"]], False)
-    reads = facts.column("bytes_written") == 0
-    return np.asarray(of_process[facts.records["process"]] & reads)
+    packs = facts.are_of_programs(_is_archiver)
+    return np.asarray(packs & (facts.column("bytes_written") == 0))
+
+
+def _is_archiver(path: str) -> bool:
+    return is_installed_program(path) and path.rpartition("/")[2] in _ARCHIVERS
 
 
 def _small_file_storms(facts: Facts) -> Iterator[Candidate]:
