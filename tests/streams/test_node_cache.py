@@ -19,7 +19,7 @@ from tests.launch.conftest import PARIO
 from tests.streams.conftest import VICTIMS, Start
 from tests.support.commands import run_command
 
-MODULES = 60
+MODULES = 80
 
 #: Starts four processes that import the modules; prints the requests of each, and the cache.
 START = """
@@ -37,10 +37,26 @@ print("cache:", os.environ.get("PARIO_NODE_CACHE", ""))
 """
 
 
+def make_libraries(tree: Path) -> Path:
+    """Makes a library that finds another one by its own place; returns the first."""
+    libraries, user = tree / "package.libs", tree / "package" / "user.so"
+    libraries.mkdir(parents=True)
+    user.parent.mkdir()
+    source = tree / "library.c"
+    source.write_text("int answer(void) { return 42; }\n")
+    shared = ["cc", "-shared", "-fPIC"]
+    run_command([*shared, source, "-o", libraries / "libused.so"], status=0)
+    source.write_text("int answer(void); int ask(void) { return answer(); }\n")
+    path = "-Wl,-rpath,$ORIGIN/../package.libs"
+    run_command([*shared, source, "-o", user, f"-L{libraries}", "-lused", path], status=0)
+    source.unlink()
+    return user
+
+
 def make_package(tree: Path) -> None:
-    """Makes a compiled package of many modules and a shared library."""
-    package = tree / "package"
-    package.mkdir(parents=True)
+    """Makes a compiled package of many modules and three shared libraries."""
+    user = make_libraries(tree)
+    package = user.parent
     names = [f"module{number}" for number in range(MODULES)]
     for name in names:
         (package / f"{name}.py").write_text(f"NAME = '{name}'\n")
@@ -51,6 +67,7 @@ def make_package(tree: Path) -> None:
         f"from . import {', '.join(names)}\n"
         "library = ctypes.PyDLL(os.path.join(os.path.dirname(__file__), '_library.so'))\n"
         f"assert library.PyInit__json and {names[-1]}.NAME == '{names[-1]}'\n"
+        f"assert ctypes.CDLL('{user}').ask() == 42\n"
     )
     run_command([sys.executable, "-m", "compileall", "-q", package], status=0)
 
@@ -102,17 +119,7 @@ def test_fix_finds_the_tree_and_proves_that_caching_it_helps(
 
 @pytest.mark.system
 def test_a_cached_library_finds_others_beside_it(tmp_path: Path) -> None:
-    libraries = tmp_path / "tree" / "package.libs"
-    user = tmp_path / "tree" / "package" / "user.so"
-    libraries.mkdir(parents=True)
-    user.parent.mkdir()
-    source = tmp_path / "library.c"
-    source.write_text("int answer(void) { return 42; }\n")
-    shared = ["cc", "-shared", "-fPIC"]
-    run_command([*shared, source, "-o", libraries / "libused.so"], status=0)
-    source.write_text("int answer(void); int ask(void) { return answer(); }\n")
-    path = "-Wl,-rpath,$ORIGIN/../package.libs"
-    run_command([*shared, source, "-o", user, f"-L{libraries}", "-lused", path], status=0)
+    user = make_libraries(tmp_path / "tree")
     settings = tmp_path / "pario.toml"
     settings.write_text(f'[run]\ncached_trees = "{tmp_path}/tree"\n')
     done = run_command(
@@ -137,6 +144,21 @@ def test_changes_of_a_job_are_seen_at_once(start: Start, tmp_path: Path, seed: i
         place = Path(shared["PARIO_NODE_CACHE"])
         stored = [path for part in ("names", "closed") for path in (place / part).rglob("*")]
         assert len(stored) > 10
+
+
+def test_a_change_through_a_link_and_its_parent_is_seen(start: Start, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "directory/below").mkdir(parents=True)
+    (tree / "directory/file").touch()
+    (tree / "link").symlink_to("directory/below")
+    program = (
+        "import os, sys; os.chdir(sys.argv[1]); os.stat('directory/file')\n"
+        "os.unlink('link/../file'); print(os.path.exists('directory/file'))"
+    )
+    settings = Settings(chosen={"PARIO_CACHED_TREES": str(tree)})
+    with sharing(tmp_path / "log", settings, {}) as shared:
+        done = start(sys.executable, "-c", program, tree, streams="none", env=shared)
+    assert (done.status, done.stdout) == (0, "False\n"), done.stderr
 
 
 def test_the_last_launcher_removes_the_cache(tmp_path: Path) -> None:

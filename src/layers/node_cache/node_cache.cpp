@@ -14,6 +14,8 @@ namespace {
 using records::Record;
 
 constexpr int kMostLinks = 8;  // that are followed
+/// The facts of the root of a tree that matter for the names in it.
+constexpr Facts kRoot{Facts::Kind::present, 0, {.st_mode = S_IFDIR}};
 
 /// Calls `use(named, real)` for each tree until it returns true.
 template <class Use>
@@ -43,18 +45,6 @@ bool is_below_tree(std::string_view path) {
   });
 }
 
-/// True if a component other than the first is `.` or `..`, or the first is `..`: text alone does
-/// not tell the file.
-bool has_dots(std::string_view path) {
-  for (std::size_t at = 0; at < path.size();) {
-    const std::size_t end = std::min(path.find('/', at), path.size());
-    const std::string_view component = path.substr(at, end - at);
-    if (component == ".." || (component == "." && at != 0)) return true;
-    at = end + 1;
-  }
-  return false;
-}
-
 Facts ask(std::string_view path) {
   base::Text<PATH_MAX> name;
   Facts facts;
@@ -68,14 +58,13 @@ Facts ask(std::string_view path) {
 
 Facts find_text(std::string_view path);
 
-/// True for a directory of a tree that is no symbolic link, nor is one above it.
-bool is_plain_directory(std::string_view path) {
-  if (is_root(path)) return true;
+/// The facts of a directory in which names are; one that the job changes is asked about again.
+Facts find_directory(std::string_view path) {
+  if (is_root(path)) return kRoot;
   const Record record = records::read(path);
-  if (record.state == Record::State::facts) return record.facts.is(S_IFDIR);
-  if (record.state == Record::State::changing)
-    return is_plain_directory(store::parent_of(path)) && ask(path).is(S_IFDIR);
-  return find_text(path).is(S_IFDIR);
+  if (record.state == Record::State::facts) return record.facts;
+  if (record.state == Record::State::absent) return find_text(path);
+  return find_directory(store::parent_of(path)).is(S_IFDIR) ? ask(path) : Facts{};
 }
 
 /// Asks the file system, and stores the answer.
@@ -98,12 +87,28 @@ Facts find_text(std::string_view path) {
   if (record.state == Record::State::facts) return record.facts;
   if (record.state == Record::State::changing) return {};
   if (is_root(path)) return fill(path);
+  const Facts above = find_directory(store::parent_of(path));
   // Names in a missing directory are missing, too; they are not stored, because the directory may
   // be made.
-  const std::string_view parent = store::parent_of(path);
-  const Record above = is_root(parent) ? Record{} : records::read(parent);
-  if (above.facts.is_missing()) return above.facts;
-  return is_plain_directory(parent) ? fill(path) : Facts{};
+  if (above.is_missing()) return above;
+  return above.is(S_IFDIR) ? fill(path) : Facts{};
+}
+
+/// True if the text of a name suffices to find its file: it does not end in `/.`, and each `..`
+/// follows a directory of a tree that is no symbolic link.
+bool is_unambiguous(int directory, std::string_view path) {
+  for (std::size_t at = 0; at < path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string_view component = path.substr(at, end - at);
+    if (component == "." && at != 0 && end == path.size()) return false;
+    if (component == "..") {
+      base::Text<PATH_MAX> before;
+      const base::Path above(directory, before.add(path.substr(0, at)).c_str());
+      if (!is_below_tree(above.view()) || !find(Name(above.view())).is(S_IFDIR)) return false;
+    }
+    at = end + 1;
+  }
+  return true;
 }
 
 bool is_usable(const Name& name) { return name.is_cached() && is_open() && !records::are_closed(); }
@@ -114,8 +119,7 @@ Name name_of_target(std::string_view link) {
   records::read(link, &target);
   if (target.view().empty()) return Name(std::string_view{});
   if (target.view()[0] != '/') joined.add(store::parent_of(link)).add('/');
-  const base::Path path(AT_FDCWD, joined.add(target.view()).c_str());
-  return Name(path.view());
+  return Name(AT_FDCWD, joined.add(target.view()).c_str());
 }
 
 }  // namespace
@@ -129,7 +133,7 @@ Name::Name(int directory, const char* path) {
   resolve(whole.view());
   const std::string_view given = path;
   needs_directory_ = given.ends_with('/');
-  cached_ = cached_ && !has_dots(given);
+  cached_ = cached_ && is_unambiguous(directory, given);
 }
 
 Name::Name(int descriptor) {
@@ -182,9 +186,10 @@ void note_change(const Name& name) {
   base::system_call(SYS_unlinkat, AT_FDCWD, copy.c_str(), 0);
   if (!is_below_tree(name.view())) return;
   const std::string_view parent = store::parent_of(name.view());
-  const bool has_links = !is_plain_directory(parent) && ask(parent).is_present();
+  const bool has_links =
+      !name.is_cached() || (!find_directory(parent).is(S_IFDIR) && ask(parent).is_present());
   records::store_note(parent);
-  if (has_links) records::close_all();  // the name belongs to another directory, too
+  if (has_links) records::close_all();  // the file may have another name, too
 }
 
 void note_change_of_tree(const Name& name) {

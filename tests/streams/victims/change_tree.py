@@ -34,7 +34,7 @@ def read(path):
 
 
 def names(tree):
-    for folder in ("", "a/", "b/", "a/c/", "link/"):
+    for folder in ("", "a/", "b/", "a/c/", "link/", "a/c/../", "a/./", "link/../"):
         for name in ("x", "y", "z"):
             yield f"{tree}/{folder}{name}"
     yield from (f"{tree}/{name}" for name in ("a", "b", "a/c", "link", "."))
@@ -63,7 +63,8 @@ def change(tree, rng, through_links):
         lambda: os.mkdir(folder),
         lambda: os.rmdir(folder),
         lambda: os.symlink(os.path.basename(other), one),
-        lambda: os.symlink("a", f"{tree}/link"),
+        lambda: os.symlink(f"../{os.path.basename(other)}", one),
+        lambda: os.symlink(rng.choice(("a", "a/c")), f"{tree}/link"),
         lambda: os.unlink(f"{tree}/link"),
         lambda: os.link(one, other),
     ]
