@@ -33,7 +33,6 @@ from recording import Recorder
 from tests.diagnosis import corpus
 from tests.diagnosis.corpus import Program, Tracing
 
-from pario.cli.advise import write_settings
 from pario.cli.measured import MEASURE, MEASURE_HELP, advise_by_replays
 from pario.see.analyze import analyze
 from pario.see.analyze.advise import Advice, render
@@ -79,7 +78,7 @@ def propose_repair(
             job, analysis, ["all"], seconds, mpiexec=str(launcher) if launcher else None
         )
         print(f"{program.name}\n{chr(10).join(lines)}", file=sys.stderr, flush=True)
-        write_settings(file, render(analysis, advice, lines))
+        file.write_text(render(analysis, advice, lines), encoding="utf-8")
         return load(file), advice, any("measured by replays of" in line for line in lines)
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commands import run_command
+
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 import run_all
 from run_all import STEPS, Schedule, Step
@@ -174,3 +176,10 @@ def list_runners() -> Iterator[str]:
 
 def test_every_runner_that_records_is_a_step() -> None:
     assert set(list_runners()) - {"recording"} == {step.runner for step in STEPS}
+
+
+@pytest.mark.system
+def test_every_runner_starts() -> None:
+    names = sorted({step.runner for step in STEPS})
+    imports = f"import sys; sys.path.insert(0, {str(BENCH)!r}); import {', '.join(names)}"
+    run_command([sys.executable, "-c", imports], status=0, cwd=BENCH.parent)
