@@ -80,6 +80,9 @@ def run(
     """Builds and runs a program in an empty directory."""
     if mpi.name not in suite.mpis:
         return Result(program, "skipped", f"not built for {mpi.name}")
+    cores = len(os.sched_getaffinity(0))
+    if program.name in suite.polling and cores < program.ranks:
+        return Result(program, "skipped", f"its {program.ranks} ranks poll, on {cores} cores")
     if missing := mpi.missing():
         return Result(program, "skipped", f"{mpi.name}: no {missing}")
     try:

@@ -35,6 +35,7 @@ class Suite:
     mpis: tuple[str, ...]
     quick: tuple[str, ...]
     quick_mpis: tuple[str, ...]
+    polling: tuple[str, ...]
     programs: tuple[Program, ...]
 
 
@@ -56,6 +57,7 @@ def suites() -> dict[str, Suite]:
             tuple(row.get("mpis", MPIS)),
             tuple(row["quick"]),
             tuple(row.get("quick_mpis", row.get("mpis", MPIS))),
+            tuple(row.get("polling", ())),
             tuple(_program(name, line) for line in row["programs"]),
         )
         for name, row in table.items()
