@@ -36,11 +36,14 @@ Outcome check_types(const Call& call, const File& file, const pattern::Layout& e
 Outcome check_arguments(const Call& call, const File& file) {
   const bool current = call.offset(1) == k(MPI_DISPLACEMENT_CURRENT);
   const auto* name = call.pointer<const char>(4);
-  if (call.offset(1) < 0 && !current)
-    return refuse(k(MPI_ERR_ARG), call, "the displacement is negative");
   if (file.mode.sequential && !current)
     return refuse(k(MPI_ERR_ARG), call,
                   "a file opened with MPI_MODE_SEQUENTIAL takes MPI_DISPLACEMENT_CURRENT only");
+  // The constant is -1 in the MPI ABI.
+  if (!file.mode.sequential && call.offset(1) < 0)
+    return refuse(k(MPI_ERR_ARG), call,
+                  "the displacement is negative; MPI_DISPLACEMENT_CURRENT is for files opened with "
+                  "MPI_MODE_SEQUENTIAL");
   if (lib().handle(call[2]) == h(MPI_DATATYPE_NULL) ||
       lib().handle(call[3]) == h(MPI_DATATYPE_NULL))
     return refuse(k(MPI_ERR_TYPE), call, "a datatype is MPI_DATATYPE_NULL");
@@ -50,10 +53,8 @@ Outcome check_arguments(const Call& call, const File& file) {
   return {};
 }
 
-/// Returns MPI_DISPLACEMENT_CURRENT: the shared pointer of sequential files, otherwise the
-/// individual one.
+/// Returns MPI_DISPLACEMENT_CURRENT: the byte at which the shared pointer is.
 base::Result<std::uint64_t> current_displacement(File& file) {
-  if (!file.mode.sequential) return file.view.bytes.offset_of(file.position);
   const auto shared = file.shared->pointer().position();
   if (!shared.ok()) return shared.error();
   return file.view.bytes.offset_of(*shared);
@@ -71,7 +72,7 @@ Outcome make_view(const Call& call, File& file, View& view) {
   outcome = check_types(call, file, etype, filetype);
   if (!outcome.ok()) return outcome;
   view.displacement = call.offset(1);
-  if (view.displacement == k(MPI_DISPLACEMENT_CURRENT)) {
+  if (file.mode.sequential) {
     const auto current = current_displacement(file);
     if (!current.ok()) return outcome_of(current.error());
     view.displacement = static_cast<std::int64_t>(*current);

@@ -47,6 +47,8 @@ int main(int c, char** v) {
                       &f) == 0);
   CHECK(MPI_File_get_position(f, &o) == 0 && o == 8 * size);
   CHECK(MPI_File_get_position_shared(f, &o) == 0 && o == 8 * size);
+  CHECK(class_of(MPI_File_set_view(f, MPI_DISPLACEMENT_CURRENT, MPI_INT, MPI_INT, "native",
+                                   MPI_INFO_NULL)) == MPI_ERR_ARG);
   CHECK(MPI_File_write_ordered(f, &one, 1, MPI_INT, MPI_STATUS_IGNORE) == 0);
   CHECK(MPI_File_read_at_all(f, 8 * size + 4 * rank, &back, 1, MPI_INT, MPI_STATUS_IGNORE) == 0 &&
         back == rank);
