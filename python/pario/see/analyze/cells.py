@@ -8,6 +8,7 @@ program (see scope) have empty cells.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,26 @@ _USUAL_COSTS = {
     "other": ("others", 4.0),
 }
 POSIX, STDIO, MPIIO = (LAYERS.index(layer) for layer in ("posix", "stdio", "mpiio"))
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Reads or writes: their cells, counters and words."""
+
+    kind: int  # of cells
+    word: str
+    bytes: str  # counter
+    end: str  # counter
+    preposition: str  # before the file
+
+    @property
+    def calls(self) -> str:
+        """The counter of calls, which is the plural of the word, too."""
+        return f"{self.word}s"
+
+
+READS = Direction(READ, "read", "bytes_read", "end_read", "from")
+WRITES = Direction(WRITE, "write", "bytes_written", "end_written", "to")
 
 #: The layers of libraries that store arrays, such as HDF5.
 LIBRARIES = range(MPIIO + 1, len(LAYERS))

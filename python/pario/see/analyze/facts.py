@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from pario.see.analyze.arrays import Floats, Ints, Mask, counts, sums, unique_pairs
-from pario.see.analyze.cells import KINDS, META, MPIIO, READ, WRITE, of_library
+from pario.see.analyze.cells import (
+    KINDS,
+    META,
+    MPIIO,
+    POSIX,
+    READ,
+    WRITE,
+    find_rows,
+    of_library,
+)
 from pario.see.analyze.definitions import DefinedFile, find_defined_files
 from pario.see.analyze.durations import find_stalls, find_usual
 from pario.see.analyze.extents import unique_bytes
@@ -82,6 +91,16 @@ class Facts(RowFacts):
     def reference(self) -> Reference:
         """The rates of the storage, measured in this job or assumed."""
         return Reference(self)
+
+    def find_in_layer(self, rows: Ints, layer: int) -> Ints:
+        """Row of the same process and file in another layer for each of ``rows``, -1 for none."""
+        process, file = self.records["process"][rows], self.records["file"][rows]
+        return find_rows(self.records, process, file, layer)
+
+    def find_below(self, rows: Ints) -> tuple[Ints, Ints]:
+        """The rows with a POSIX row of the same process and file, and these."""
+        lower = self.find_in_layer(rows, POSIX)
+        return rows[lower >= 0], lower[lower >= 0]
 
     def per_file(self, values: Floats, mask: Mask | None = None) -> Floats:
         """Sums of row values per file."""

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pario.see.analyze.arrays import Floats, Mask, sums
-from pario.see.analyze.cells import READ, WRITE
+from pario.see.analyze.arrays import Floats, Ints, Mask, sums
+from pario.see.analyze.cells import WRITES, Direction
 from pario.see.analyze.kept_rates import applies_to, load_rates
 from pario.see.analyze.row_facts import RowFacts
 
@@ -73,37 +73,40 @@ class Reference:
         """Per file: seconds of a write of a few bytes."""
         return np.asarray(self.default[:, 2])
 
-    def rate(self, writing: bool) -> tuple[Floats, Mask]:
+    def rate(self, direction: Direction) -> tuple[Floats, Mask]:
         """Per file: bytes per second, and True if this job measured it on the same file system
         (otherwise the default)."""
         facts = self._facts
-        moved = facts.column("bytes_written" if writing else "bytes_read")
-        seconds = facts.cells[:, WRITE if writing else READ]
-        large = (facts.write_size if writing else facts.read_size) >= LARGE_CALL
+        moved, seconds = facts.column(direction.bytes), facts.cells[:, direction.kind]
+        large = facts.mean_size(direction) >= LARGE_CALL
         good = (
             facts.stored
             & large
             & (moved >= ENOUGH_BYTES)
             & (seconds > 1e-4)
-            & ~self._cut(moved, writing)
-            & ~(facts.synced_writes & writing)
+            & ~self._cut(moved, direction)
+            & ~(facts.synced_writes & (direction is WRITES))
         )
         best = np.zeros(len(facts.job.filesystems) + 1)
         np.maximum.at(
             best, facts.job.files["filesystem"][facts.file[good]], moved[good] / seconds[good]
         )
         seen = best[facts.job.files["filesystem"]]
-        return np.where(seen > 0, seen, self.default[:, 1 if writing else 0]), seen > 0
+        return np.where(seen > 0, seen, self.default[:, direction.kind]), seen > 0
 
-    def _cut(self, moved: Floats, writing: bool) -> Mask:
+    def _cut(self, moved: Floats, direction: Direction) -> Mask:
         """MPI-IO rows whose large calls the library divided into small pieces, as for views with
         holes. In collective calls other ranks may write the pieces."""
-        facts, word = self._facts, "nested_writes" if writing else "nested_reads"
-        files = len(facts.job.files)
-        cuts = sums(facts.file, facts.column(word), files)
+        facts, files = self._facts, len(self._facts.job.files)
+        cuts = sums(facts.file, facts.column(f"nested_{direction.calls}"), files)
         whole = sums(facts.file[facts.mpiio], moved[facts.mpiio], files)
         return np.asarray(facts.mpiio & (whole < LARGE_CALL * cuts)[facts.file])
 
-    def row_rate(self, writing: bool) -> Floats:
+    def row_rate(self, direction: Direction) -> Floats:
         """The rate of each record's file."""
-        return self.rate(writing)[0][self._facts.file]
+        return self.rate(direction)[0][self._facts.file]
+
+    def cost(self, rows: Ints, direction: Direction) -> Floats:
+        """The seconds of the bytes of rows at the rates of their files."""
+        moved = self._facts.records[direction.bytes][rows]
+        return np.asarray(moved / self.row_rate(direction)[rows])

@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pario.see.analyze.arrays import Floats, Ints, Mask, ratio
-from pario.see.analyze.cells import MPIIO, POSIX, STDIO, divide_meta, of_library
+from pario.see.analyze.cells import (
+    MPIIO,
+    POSIX,
+    STDIO,
+    WRITES,
+    Direction,
+    divide_meta,
+    of_library,
+)
 from pario.see.analyze.nesting import own_calls
 from pario.see.analyze.split import Times
 from pario.see.tables.model import Job
@@ -101,6 +109,14 @@ class RowFacts:
     def write_size(self) -> Floats:
         """Mean bytes of a write per row, infinite without writes."""
         return ratio(self.column("bytes_written"), self.column("writes"), np.inf)
+
+    def calls_of(self, direction: Direction) -> Floats:
+        """Calls per row in one direction, without the calls of MPI-IO itself."""
+        return self.writes if direction is WRITES else self.reads
+
+    def mean_size(self, direction: Direction) -> Floats:
+        """Mean bytes of a call per row, infinite without calls."""
+        return self.write_size if direction is WRITES else self.read_size
 
     @cached_property
     def often_synced(self) -> Mask:

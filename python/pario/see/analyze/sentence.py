@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pario.see.analyze.arrays import Floats
+from pario.see.analyze.cells import READS, WRITES, Direction
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.model import Bound, Finding, Grade, Split
 from pario.wording import percent, rate, seconds, size
@@ -155,14 +156,13 @@ def is_efficient(facts: Facts) -> bool:
     spent = float(facts.cells.sum())
     if spent <= 0:
         return False
-    needed = _needed_seconds(facts, "bytes_read") + _needed_seconds(facts, "bytes_written")
+    needed = _needed_seconds(facts, READS) + _needed_seconds(facts, WRITES)
     return float(np.minimum(needed, facts.cells.sum(axis=1)).sum()) >= EFFICIENT * spent
 
 
-def _needed_seconds(facts: Facts, moved: str) -> Floats:
+def _needed_seconds(facts: Facts, direction: Direction) -> Floats:
     """Return, per row, the seconds of its bytes at the reference rate, which a slow device does not
     lower without limit."""
-    writing = moved == "bytes_written"
-    least = LEAST_RATE * facts.reference.default[facts.file, int(writing)]
-    pace = np.maximum(facts.reference.row_rate(writing), least)
-    return np.asarray(facts.asked_bytes(moved) / pace)
+    least = LEAST_RATE * facts.reference.default[facts.file, direction.kind]
+    pace = np.maximum(facts.reference.row_rate(direction), least)
+    return np.asarray(facts.asked_bytes(direction.bytes) / pace)

@@ -8,7 +8,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze.arrays import Floats, Ints, Mask
-from pario.see.analyze.cells import KINDS, READ
+from pario.see.analyze.cells import KINDS, READ, READS
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim, claim_all
@@ -226,14 +226,9 @@ def _seeks(facts: Facts, subject: Scene) -> Candidate:
 
 
 def _estimate_scattered_excess(facts: Facts, rows: Ints) -> Floats:
-    whole = facts.records["end_read"][rows] / facts.reference.row_rate(False)[rows]
-    return np.asarray(
-        np.where(
-            whole < facts.cells[rows, READ],
-            facts.cells[rows, READ] - whole,
-            excess(facts, rows, False),
-        )
-    )
+    took = facts.cells[rows, READ]
+    whole = facts.records["end_read"][rows] / facts.reference.row_rate(READS)[rows]
+    return np.asarray(np.where(whole < took, took - whole, excess(facts, rows, READS)))
 
 
 def _empty_reads(facts: Facts) -> Iterator[Candidate]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze.arrays import Floats, Ints, sums
-from pario.see.analyze.cells import MPIIO, READ, WRITE
+from pario.see.analyze.cells import MPIIO, READS, WRITES
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Claim
 from pario.see.analyze.model import Confidence, Evidence, Fix
@@ -22,7 +22,8 @@ from pario.see.tables.model import LAYERS
 MAX_FILES = 10
 WORTH_NAMING = 0.01  # of the mean file
 ALIKE = 0.95  # of the best rate: these calls are the ones that it was measured with
-_BYTES = ("bytes_read", "bytes_written")
+_NO_ROWS = np.zeros(0, np.int64)
+_BYTES = (READS.bytes, WRITES.bytes)
 
 
 @dataclass(frozen=True)
@@ -176,20 +177,22 @@ def scene(facts: Facts, mask: Any, weight: Floats) -> Scene:
     return Scene(facts, rows, weight[rows])
 
 
-def pace(facts: Facts, claims: Iterable[Claim]) -> str:
+def pace(facts: Facts, claims: Sequence[Claim]) -> str:
     """Return a sentence on the rate of the claimed reads or writes, whichever take longer, and on
     its share of the best rate of the same file system; empty without such claims, and if no
     rate was measured in this run."""
-    of_kind = {READ: np.zeros(0, np.int64), WRITE: np.zeros(0, np.int64)}
-    for claim in claims:
-        if claim.kind in of_kind:
-            of_kind[claim.kind] = np.union1d(of_kind[claim.kind], claim.rows)
-    kind = max(of_kind, key=lambda kind: sum_seconds(facts, of_kind[kind], kind))
-    rows, word = of_kind[kind], "write" if kind == WRITE else "read"
-    took = sum_seconds(facts, rows, kind)
-    moved = float(facts.column("bytes_written" if kind == WRITE else "bytes_read")[rows].sum())
-    best, seen = facts.reference.rate(writing=kind == WRITE)
-    worst = facts.file[rows[np.argmax(facts.cells[rows, kind])]] if len(rows) else -1
+    rows_of = {
+        one: np.unique(
+            np.concatenate([_NO_ROWS, *(claim.rows for claim in claims if claim.kind == one.kind)])
+        )
+        for one in (READS, WRITES)
+    }
+    direction = max(rows_of, key=lambda one: sum_seconds(facts, rows_of[one], one.kind))
+    rows, word = rows_of[direction], direction.word
+    took = sum_seconds(facts, rows, direction.kind)
+    moved = float(facts.column(direction.bytes)[rows].sum())
+    best, seen = facts.reference.rate(direction)
+    worst = facts.file[rows[np.argmax(facts.cells[rows, direction.kind])]] if len(rows) else -1
     if took <= 0 or moved <= 0 or not seen[worst]:
         return ""
     own, most = moved / took, float(best[worst])
@@ -204,11 +207,6 @@ def pace(facts: Facts, claims: Iterable[Claim]) -> str:
         f"These {word}s run at {wording.rate(own)}, {wording.percent(own, most)} of the"
         f" {wording.rate(most)} that this file system gave in this run."
     )
-
-
-def direction(writing: bool) -> tuple[int, str]:
-    """Return the kind of cells of reads or writes, and the word for such a call."""
-    return (WRITE, "write") if writing else (READ, "read")
 
 
 def fact(text: str, **values: float) -> Evidence:

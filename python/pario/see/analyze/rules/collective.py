@@ -9,7 +9,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze.arrays import Floats, Ints, Mask, counts, ratio, sums, unique_pairs
-from pario.see.analyze.cells import POSIX, READ, WRITE, find_rows
+from pario.see.analyze.cells import POSIX, READS, WRITE, WRITES, Direction
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import WAITING, Claim
 from pario.see.analyze.model import Fix
@@ -19,7 +19,6 @@ from pario.see.analyze.rules.base import (
     Rule,
     Scene,
     code,
-    direction,
     fact,
     scene,
     setting,
@@ -68,30 +67,32 @@ def collective_share(facts: Facts, word: str) -> Floats:
     return np.where(together > 0, time, calls)
 
 
-def pieces(facts: Facts, writing: bool) -> Floats:
+def independent_calls(facts: Facts, direction: Direction) -> Floats:
+    """Return the number of calls per row that are not collective."""
+    return facts.column(direction.calls) - facts.column(f"collective_{direction.calls}")
+
+
+def pieces(facts: Facts, direction: Direction) -> Floats:
     """Return the number of independent MPI-IO calls per row, or of the library's calls if views cut
     a densely filled file into many pieces."""
-    word = "writes" if writing else "reads"
-    calls = facts.column(word) - facts.column("collective_" + word)
-    below = find_rows(facts.records, facts.records["process"], facts.records["file"], POSIX)
-    split = np.where(facts.mpiio & (below >= 0), facts.records["nested_" + word][below], 0)
-    return np.where(dense(facts, writing)[facts.file], np.maximum(calls, split), calls)
+    calls = independent_calls(facts, direction)
+    below = facts.find_in_layer(np.arange(len(facts.records)), POSIX)
+    nested = facts.records[f"nested_{direction.calls}"]
+    split = np.where(facts.mpiio & (below >= 0), nested[below], 0)
+    return np.where(dense(facts, direction)[facts.file], np.maximum(calls, split), calls)
 
 
-def dense(facts: Facts, writing: bool) -> Mask:
+def dense(facts: Facts, direction: Direction) -> Mask:
     """Return, per file, True if the ranks' pieces fill most of it."""
-    moved, end = ("bytes_written", "end_written") if writing else ("bytes_read", "end_read")
-    files = len(facts.job.files)
-    extent = np.zeros(files)
-    np.maximum.at(extent, facts.file, facts.column(end))
-    filled = sums(facts.file[facts.mpiio], facts.column(moved)[facts.mpiio], files)
+    extent = np.zeros(len(facts.job.files))
+    np.maximum.at(extent, facts.file, facts.column(direction.end))
+    filled = facts.per_file(facts.column(direction.bytes), facts.mpiio)
     return np.asarray(filled >= DENSE * extent)
 
 
-def independent_function(facts: Facts, rows: Ints, writing: bool) -> str:
+def independent_function(facts: Facts, rows: Ints, word: str) -> str:
     """Return the name of the independent MPI-IO function that the processes of the rows call most,
     as it stands in the source; a general name if the log has none."""
-    word = "write" if writing else "read"
     called = facts.job.select_functions(re.compile(rf"MPI_File_i?{word}(_at|_shared)?").fullmatch)
     functions = facts.job.functions
     own = np.isin(functions["process"], facts.records["process"][rows])
@@ -103,46 +104,37 @@ def independent_function(facts: Facts, rows: Ints, writing: bool) -> str:
 
 
 def _missing_collectives(facts: Facts) -> Iterator[Candidate]:
-    for writing in (True, False):
-        word = "writes" if writing else "reads"
-        calls, count = facts.column(word), pieces(facts, writing)
-        size = ratio(facts.column("bytes_written" if writing else "bytes_read"), count, np.inf)
-        independent = calls - facts.column("collective_" + word)
+    for direction in (WRITES, READS):
+        count = pieces(facts, direction)
+        size = ratio(facts.column(direction.bytes), count, np.inf)
         mask = (
             facts.mpiio
-            & (collective_share(facts, word[:-1]) <= 0.5)
+            & (collective_share(facts, direction.word) <= 0.5)
             & (count >= MANY_CALLS)
             & (size < SMALL_INDEPENDENT)
         )
         mask &= sharers(facts, mask)[facts.file] >= 2
         if mask.any():
-            yield _independent(
-                facts,
-                scene(facts, mask, facts.cells[:, WRITE if writing else READ]),
-                independent,
-                count,
-                writing,
-            )
+            subject = scene(facts, mask, facts.cells[:, direction.kind])
+            yield _independent(facts, subject, count, direction)
 
 
 PNETCDF = LAYERS.index("pnetcdf")
 
 
-def _pnetcdf_variables(facts: Facts, rows: Ints, writing: bool) -> list[str]:
+def _pnetcdf_variables(facts: Facts, rows: Ints, direction: Direction) -> list[str]:
     """Return the variables of the files of rows whose PnetCDF calls are independent."""
-    word = "writes" if writing else "reads"
-    alone = facts.column(word) - facts.column(f"collective_{word}")
-    alone = alone - facts.column("nonblocking_calls")
+    alone = independent_calls(facts, direction) - facts.column("nonblocking_calls")
     found = facts.library & (facts.records["layer"] == PNETCDF) & (alone > 0)
     paths = sorted({facts.path(int(file)) for file in facts.file[found]})
     files = {facts.path(int(file)) for file in facts.file[rows]}
     return [path for path in paths if any(path.startswith(f"{file}:") for file in files)]
 
 
-def _pnetcdf_fix(variables: list[str], writing: bool) -> tuple[Fix, ...]:
+def _pnetcdf_fix(variables: list[str], direction: Direction) -> tuple[Fix, ...]:
     if not variables:
         return ()
-    verb = "put" if writing else "get"
+    verb = "put" if direction is WRITES else "get"
     return (
         code(
             f"PnetCDF: ncmpi_{verb}_vara_all on all ranks, outside of ncmpi_begin_indep_data, for"
@@ -159,15 +151,12 @@ def _whole_part(word: str) -> Fix:
     )
 
 
-def _independent(
-    facts: Facts, subject: Scene, independent: Floats, pieces: Floats, writing: bool
-) -> Candidate:
-    rows = subject.rows
-    kind, word = direction(writing)
-    calls, count = float(independent[rows].sum()), float(pieces[rows].sum())
-    moved = facts.records["bytes_written" if writing else "bytes_read"][rows]
-    exchanged = COLLECTIVE_COST * moved / facts.reference.row_rate(writing)[rows]
-    name = independent_function(facts, rows, writing)
+def _independent(facts: Facts, subject: Scene, pieces: Floats, direction: Direction) -> Candidate:
+    rows, kind, word = subject.rows, direction.kind, direction.word
+    calls = float(independent_calls(facts, direction)[rows].sum())
+    count, moved = float(pieces[rows].sum()), facts.records[direction.bytes][rows]
+    exchanged = COLLECTIVE_COST * facts.reference.cost(rows, direction)
+    name = independent_function(facts, rows, word)
     called = wording.plural(calls, f"{name} call")
     cut = count >= CUT * calls
     in_a_row = facts.column(f"consecutive_{word}s")[rows].sum() >= IN_A_ROW * calls
@@ -180,7 +169,7 @@ def _independent(
     return subject.candidate(
         title=(
             f"{became} of {wording.size(float(moved.sum()) / max(count + together, 1))}"
-            f" {'to' if writing else 'from'} {subject.place}, {among}"
+            f" {direction.preposition} {subject.place}, {among}"
         ),
         cause=(
             f"Each rank {word}s a part of the file in small pieces, one after the other, and"
@@ -195,11 +184,11 @@ def _independent(
                 f"{wording.count(count)} {word}s{made},"
                 f" {wording.seconds(sum_seconds(facts, rows, kind))}{facts.over_all}",
                 pieces=count,
-                **{f"{word}s": calls},
+                **{direction.calls: calls},
             ),
         ),
         fixes=(
-            *_pnetcdf_fix(_pnetcdf_variables(facts, rows, writing), writing),
+            *_pnetcdf_fix(_pnetcdf_variables(facts, rows, direction), direction),
             *((_whole_part(word),) if in_a_row else ()),
             COLLECTIVE_FIX,
             setting(
@@ -295,27 +284,27 @@ def _hole(
 def _exchange(facts: Facts) -> Iterator[Candidate]:
     if len(facts.job.hosts) == 1:
         return
-    for writing in (True, False):
-        kind, word = direction(writing)
-        rows = np.flatnonzero(facts.mpiio & (collective_share(facts, word) > 0.5))
-        storage = find_storage(facts, rows)
-        stored = storage.inside(facts, rows, writing=writing)
-        exchange = facts.cells[rows, kind] - stored
-        heavy = (stored > 0) & (exchange > EXCHANGE_SHARE * facts.cells[rows, kind])
+    for direction in (WRITES, READS):
+        mask = facts.mpiio & (collective_share(facts, direction.word) > 0.5)
+        rows = np.flatnonzero(mask)
+        took, storage = facts.cells[rows, direction.kind], find_storage(facts, rows)
+        stored = storage.inside(facts, rows, direction)
+        exchange = took - stored
+        heavy = (stored > 0) & (exchange > EXCHANGE_SHARE * took)
         if heavy.any():
             yield _slow_exchange(
-                facts, rows[heavy], exchange[heavy], storage.select(heavy), writing
+                facts, rows[heavy], exchange[heavy], storage.select(heavy), direction
             )
 
 
 def _slow_exchange(
-    facts: Facts, rows: Ints, exchange: Floats, storage: Storage, writing: bool
+    facts: Facts, rows: Ints, exchange: Floats, storage: Storage, direction: Direction
 ) -> Candidate:
-    kind, word = direction(writing)
+    kind, word = direction.kind, direction.word
     subject = Scene(facts, rows, exchange)
-    stored = storage.inside(facts, rows, writing=writing)
+    stored = storage.inside(facts, rows, direction)
     own = facts.mpiio & np.isin(facts.file, subject.files)
-    moved = facts.column("bytes_written" if writing else "bytes_read")[own].sum()
+    moved = facts.column(direction.bytes)[own].sum()
     per_writer = float(moved / storage.processes.sum()) / EXCHANGE_RATE
     waiting = "" if facts.has("sync") else " or waiting for other ranks"
     lanes = facts.lane[rows]
@@ -329,7 +318,7 @@ def _slow_exchange(
         cause=(
             "Before anything reaches the file, all ranks send their pieces to a few aggregators,"
             " and these do not write meanwhile."
-            if writing
+            if direction is WRITES
             else "A few aggregators read from the file, and send each rank its pieces afterwards."
         ),
         confidence="low",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pario import wording
-from pario.see.analyze.cells import KINDS, WRITE
+from pario.see.analyze.cells import KINDS, WRITE, WRITES
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Claim, claim_all
 from pario.see.analyze.rules import repairs
@@ -92,14 +92,7 @@ def _stream_flushes(facts: Facts) -> Iterator[Candidate]:
                 " Fortran: no flush in the loop)."
             ),
         ),
-        claims=[
-            Claim(
-                rows,
-                kind,
-                facts.cells[rows, kind]
-                - facts.records["bytes_written"][rows] / facts.reference.row_rate(True)[rows],
-            )
-        ],
+        claims=[Claim(rows, kind, facts.cells[rows, kind] - facts.reference.cost(rows, WRITES))],
         method="time in fflush minus the bytes at the rate of large calls",
     )
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze.arrays import Floats, Ints, ratio, sums
-from pario.see.analyze.cells import MPIIO, POSIX, WRITE, find_rows
+from pario.see.analyze.cells import MPIIO, POSIX, READS, WRITES, Direction, find_rows
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim
 from pario.see.analyze.model import Fix
@@ -22,7 +22,6 @@ from pario.see.analyze.rules.base import (
     Scene,
     code,
     command,
-    direction,
     fact,
     setting,
     sum_seconds,
@@ -42,9 +41,9 @@ class Library:
     advice: str  # how to move many elements with one call
     cache: str  # how to set the chunk cache of {bytes} and {slots}
 
-    def function(self, word: str) -> str:
+    def function(self, direction: Direction) -> str:
         """Return the function of a direction."""
-        return self.read if word == "read" else self.write
+        return self.read if direction is READS else self.write
 
 
 _CACHE_OF_HDF5 = (
@@ -107,13 +106,6 @@ H5PY_CALL = 300e-6
 _UNFILTERED = 2.0  # bytes moved for each byte asked
 
 
-def _words(writing: bool) -> tuple[int, str, str, str]:
-    """Return the kind of cells of a direction, its word, its counter of bytes and its
-    preposition."""
-    kind, word = direction(writing)
-    return kind, word, "bytes_written" if writing else "bytes_read", "to" if writing else "from"
-
-
 def _of_datasets(facts: Facts) -> tuple[Ints, list[Dataset]]:
     """Return the rows of datasets with known properties, and these."""
     known = {dataset.file: dataset for dataset in facts.job.datasets}
@@ -135,13 +127,13 @@ def _rows_below(facts: Facts, rows: Ints) -> Ints:
     return np.where(parallel >= 0, parallel, serial)
 
 
-def _claims(facts: Facts, rows: Ints, kind: int, share: Floats) -> list[Claim]:
+def _claims(facts: Facts, rows: Ints, direction: Direction, share: Floats) -> list[Claim]:
     """Return claims of a share of the time inside the library, and of that of the calls on files
     which these calls made."""
-    _, word = direction(kind == WRITE)
+    kind = direction.kind
     inner = sums(
         _rows_below(facts, rows) + 1,
-        facts.column(f"inner_{word}_time")[rows] * share,
+        facts.column(f"inner_{direction.word}_time")[rows] * share,
         len(facts.records) + 1,
     )[1:]
     below = np.flatnonzero(inner)
@@ -160,11 +152,11 @@ def _chunk_count(dataset: Dataset) -> int:
 
 def _chunk_thrash(facts: Facts) -> Iterator[Candidate]:
     rows, datasets = _of_datasets(facts)
-    for writing in (False, True):
-        _, word, name, _ = _words(writing)
+    for direction in (READS, WRITES):
+        name = direction.bytes
         for row, dataset in zip(rows, datasets, strict=True):
             visits, calls = (
-                float(facts.column(column)[row]) for column in (_chunks(word), f"{word}s")
+                float(facts.column(column)[row]) for column in (_chunks(direction), direction.calls)
             )
             if not dataset.chunk or len(dataset.chunk) != len(dataset.shape) or calls < 2:
                 continue
@@ -173,20 +165,21 @@ def _chunk_thrash(facts: Facts) -> Iterator[Candidate]:
             worked = dataset.filters or moved > _UNFILTERED * asked
             again = visits > MANY_VISITS * min(_chunk_count(dataset), visits)
             if worked and again and crossed * _chunk_bytes(dataset) > dataset.cache > 0:
-                yield _thrash(facts, int(row), dataset, writing)
+                yield _thrash(facts, int(row), dataset, direction)
 
 
-def _chunks(word: str) -> str:
+def _chunks(direction: Direction) -> str:
     """Return the name of the counter of chunks of a direction."""
-    return "chunks_written" if word == "write" else "chunks_read"
+    return direction.bytes.replace("bytes", "chunks")
 
 
-def _thrash(facts: Facts, row: int, dataset: Dataset, writing: bool) -> Candidate:
-    kind, word, name, preposition = _words(writing)
-    rows = np.array([row])
+def _thrash(facts: Facts, row: int, dataset: Dataset, direction: Direction) -> Candidate:
+    kind, word, rows = direction.kind, direction.word, np.array([row])
     subject = Scene(facts, rows, facts.cells[rows, kind])
-    visits = float(facts.column(_chunks(word))[row])
-    calls, asked = float(facts.column(f"{word}s")[row]), float(facts.column(name)[row])
+    visits, calls, asked = (
+        float(facts.column(column)[row])
+        for column in (_chunks(direction), direction.calls, direction.bytes)
+    )
     unpacked = visits * _chunk_bytes(dataset)
     needless = np.array([1.0 - _chunk_count(dataset) / visits])
     took = sum_seconds(facts, rows, kind) + float(facts.column(f"inner_{word}_time")[row])
@@ -196,19 +189,19 @@ def _thrash(facts: Facts, row: int, dataset: Dataset, writing: bool) -> Candidat
     return subject.candidate(
         title=(
             f"HDF5 goes through {wording.size(unpacked)} of chunks for {wording.size(asked)} that"
-            f" the program {word}s {preposition} {subject.place}"
+            f" the program {word}s {direction.preposition} {subject.place}"
         ),
         cause=(
             f"A call crosses {wording.count(crossed)}"
             f" {'chunk' if round(crossed) == 1 else 'chunks'} of {wording.size(size)}, which do not"
             f" fit into the chunk cache of {wording.size(dataset.cache)}: HDF5"
-            f" {'reads and unpacks' if not writing else 'reads, changes and packs'} each chunk"
-            f" anew for every call, {wording.count(visits / _chunk_count(dataset))} times."
+            f" {'reads and unpacks' if direction is READS else 'reads, changes and packs'} each"
+            f" chunk anew for every call, {wording.count(visits / _chunk_count(dataset))} times."
         ),
         confidence="high" if dataset.filters else "medium",
         evidence=(
             fact(
-                f"{wording.count(calls)} {library.function(word)} calls,"
+                f"{wording.count(calls)} {library.function(direction)} calls,"
                 f" {wording.seconds(took)}{facts.over_all};"
                 f" shape {_shape(dataset.shape)}, chunks {_shape(dataset.chunk)}{filters}",
                 calls=calls,
@@ -217,8 +210,8 @@ def _thrash(facts: Facts, row: int, dataset: Dataset, writing: bool) -> Candidat
                 unpacked=unpacked,
             ),
         ),
-        fixes=_thrash_fixes(dataset, writing, subject.paths[0], library),
-        claims=_claims(facts, rows, kind, needless),
+        fixes=_thrash_fixes(dataset, direction, subject.paths[0], library),
+        claims=_claims(facts, rows, direction, needless),
         method="time of the calls times the share of visits of chunks beyond the first of each",
     )
 
@@ -227,16 +220,17 @@ def _shape(extents: Sequence[int]) -> str:
     return "x".join(map(str, extents))
 
 
-def _thrash_fixes(dataset: Dataset, writing: bool, path: str, library: Library) -> tuple[Fix, ...]:
-    box = dataset.write_box if writing else dataset.read_box
-    word = "Write" if writing else "Read"
+def _thrash_fixes(
+    dataset: Dataset, direction: Direction, path: str, library: Library
+) -> tuple[Fix, ...]:
+    box = dataset.read_box if direction is READS else dataset.write_box
     sides = zip(box, dataset.chunk, strict=False)
     crossed = max(math.prod(-(-extent // chunk) for extent, chunk in sides), 1)
     wanted, slots = proposed_cache(crossed * _chunk_bytes(dataset)), 100 * crossed + 1
     fixes = [
         code(
-            f"{word} as much with one call as the memory holds: all rows that lie in the same"
-            " chunks."
+            f"{direction.word.capitalize()} as much with one call as the memory holds: all rows"
+            " that lie in the same chunks."
         ),
         setting(
             "a chunk cache that holds the chunks of a call: "
@@ -291,16 +285,14 @@ def _small_calls(facts: Facts, layers: Sequence[str]) -> Iterator[Candidate]:
 def _small_calls_of(facts: Facts, layer: int) -> Iterator[Candidate]:
     rows = np.flatnonzero(facts.library & (facts.records["layer"] == layer))
     ranks = np.maximum(facts.column("ranks")[rows], 1)  # of rows that sum all ranks
-    for writing in (True, False):
-        _, word, name, _ = _words(writing)
-        calls = facts.column(f"{word}s")[rows]
-        size = ratio(facts.column(name)[rows], calls, np.inf)
+    for direction in (WRITES, READS):
+        calls, size = facts.column(direction.calls)[rows], facts.mean_size(direction)[rows]
         many = calls >= np.maximum(
             MANY_CALLS * ranks, CALLS_PER_OPEN * _opens_of_files(facts, rows)
         )
         chosen = rows[many & (size < SMALL_CALL)]
         if len(chosen):
-            yield _describe_small(facts, chosen, writing)
+            yield _describe_small(facts, chosen, direction)
 
 
 def _opens_of_files(facts: Facts, rows: Ints) -> Floats:
@@ -309,21 +301,23 @@ def _opens_of_files(facts: Facts, rows: Ints) -> Floats:
     return np.where(below >= 0, facts.calls("opens")[below], 0.0)
 
 
-def _describe_small(facts: Facts, rows: Ints, writing: bool) -> Candidate:
-    kind, word, name, preposition = _words(writing)
+def _describe_small(facts: Facts, rows: Ints, direction: Direction) -> Candidate:
+    kind, word = direction.kind, direction.word
     subject, library = Scene(facts, rows, facts.cells[rows, kind]), _library_of(facts, rows)
-    calls, moved = (float(facts.column(column)[rows].sum()) for column in (f"{word}s", name))
+    calls, moved = (
+        float(facts.column(column)[rows].sum()) for column in (direction.calls, direction.bytes)
+    )
     inner = facts.column(f"inner_{word}_time")[rows]
     whole = facts.cells[rows, kind] + inner
     took = float(whole.sum())
-    needed = facts.column(name)[rows] * (1 / facts.reference.row_rate(writing)[rows])
+    needed = facts.reference.cost(rows, direction)
     share = np.clip(1.0 - ratio(needed, whole, 0.0), 0.0, 1.0)
-    between = _between_calls(facts, rows, kind)
+    between = _between_calls(facts, rows, word)
     python = float(between.sum())
     return subject.candidate(
         title=(
             f"{wording.count(calls)} {library.name} {word}s of {wording.size(moved / calls)}"
-            f" {preposition} {subject.place}"
+            f" {direction.preposition} {subject.place}"
         ),
         cause=(
             f"Each call costs {wording.seconds((took + python) / calls)} for its selection and its"
@@ -332,7 +326,7 @@ def _describe_small(facts: Facts, rows: Ints, writing: bool) -> Candidate:
         confidence="high",
         evidence=(
             fact(
-                f"{wording.count(calls)} {library.function(word)} calls of"
+                f"{wording.count(calls)} {library.function(direction)} calls of"
                 f" {wording.size(moved / calls)} on average, {wording.seconds(took)} in them"
                 + (f", {wording.seconds(python)} in {library.python} before them" if python else "")
                 + facts.over_all,
@@ -344,7 +338,7 @@ def _describe_small(facts: Facts, rows: Ints, writing: bool) -> Candidate:
         ),
         fixes=(code(f"{word.capitalize()} many elements with one call: {library.advice}"),),
         claims=[
-            *_claims(facts, rows, kind, share),
+            *_claims(facts, rows, direction, share),
             *([Claim(facts.lane[rows], COMPUTE, between)] if python else []),
         ],
         method=(
@@ -359,11 +353,11 @@ def _describe_small(facts: Facts, rows: Ints, writing: bool) -> Candidate:
     )
 
 
-def _between_calls(facts: Facts, rows: Ints, kind: int) -> Floats:
+def _between_calls(facts: Facts, rows: Ints, word: str) -> Floats:
     """Return, per row of a Python program, the time that its package spends on preparing the
     calls: the time from the end of one to the start of the next that three of four exceed, for
     each. Calls with others between them, such as the end of a step, do not tell it."""
-    job, (_, word), found = facts.job, direction(kind == WRITE), np.zeros(len(rows))
+    job, found = facts.job, np.zeros(len(rows))
     if not len(job.events):
         return found
     events, first = find_outer_calls(job)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze.arrays import Floats, Ints, Mask, Table, ratio, sums
-from pario.see.analyze.cells import POSIX, READ, WRITE, find_rows
+from pario.see.analyze.cells import READ, READS, WRITE, WRITES, Direction
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Claim
 from pario.see.analyze.model import Fix
@@ -20,14 +20,13 @@ from pario.see.analyze.rules.base import (
     Rule,
     Scene,
     code,
-    direction,
     fact,
     scene,
     setting,
     sum_seconds,
 )
 from pario.see.analyze.rules.collective import collective_share, sharers
-from pario.see.analyze.rules.small_calls import SMALL_CALL, excess
+from pario.see.analyze.rules.small_calls import SMALL_CALL, claim_excess
 from pario.see.analyze.rules.storage import find_storage
 
 MANY_CALLS = 500
@@ -46,40 +45,26 @@ _LOCKED_FIX = (
 _SHARED = re.compile(r"MPI_File_i?(read|write)_(shared|ordered)(_begin|_end)?")
 
 
-def _below(facts: Facts, rows: Ints) -> tuple[Ints, Ints]:
-    """Return the MPI-IO rows with a POSIX row of the same process and file, and these."""
-    records = facts.records
-    lower = find_rows(records, records["process"][rows], records["file"][rows], POSIX)
-    return rows[lower >= 0], lower[lower >= 0]
-
-
-def _words(writing: bool) -> tuple[int, str, str, str]:
-    """Return the kind of a direction, its word, its counter of bytes and its preposition."""
-    name, preposition = ("bytes_written", "to") if writing else ("bytes_read", "from")
-    return (*direction(writing), name, preposition)
-
-
 def _amplification(facts: Facts) -> Iterator[Candidate]:
-    for writing in (False, True):
-        _, word, name, _ = _words(writing)
-        upper, lower = _below(facts, np.flatnonzero(facts.mpiio & (facts.lane >= 0)))
-        nested = ratio(facts.column(f"nested_{word}s")[lower], facts.column(f"{word}s")[lower])
-        files = len(facts.job.files)
-        asked = facts.per_file(facts.column(name), facts.mpiio)
-        moved = sums(facts.file[upper], facts.column(name)[lower] * nested, files)
+    for direction in (READS, WRITES):
+        calls, values = direction.calls, facts.column(direction.bytes)
+        upper, lower = facts.find_below(np.flatnonzero(facts.mpiio & (facts.lane >= 0)))
+        nested = ratio(facts.column(f"nested_{calls}")[lower], facts.column(calls)[lower])
+        asked = facts.per_file(values, facts.mpiio)
+        moved = sums(facts.file[upper], values[lower] * nested, len(asked))
         extra = (asked > 0) & (moved > AMPLIFIED * asked) & (moved - asked >= MUCH)
         # Collective calls would use the bytes between the pieces if they are other ranks' pieces.
         extra &= moved > AMPLIFIED * asked * np.maximum(sharers(facts, facts.mpiio), 1)
         chosen = extra[facts.file[upper]] & (nested > 0)
         if chosen.any():
             rows = upper[chosen], lower[chosen]
-            yield _describe_amplification(facts, *rows, (asked, moved), writing)
+            yield _describe_amplification(facts, *rows, (asked, moved), direction)
 
 
 def _describe_amplification(
-    facts: Facts, upper: Ints, lower: Ints, totals: tuple[Floats, Floats], writing: bool
+    facts: Facts, upper: Ints, lower: Ints, totals: tuple[Floats, Floats], direction: Direction
 ) -> Candidate:
-    kind, word, _, preposition = _words(writing)
+    kind, word, preposition = direction.kind, direction.word, direction.preposition
     subject = Scene(facts, upper, facts.cells[upper, kind])
     asked, moved = (float(values[subject.files].sum()) for values in totals)
     times = moved / max(asked, 1)
@@ -124,34 +109,32 @@ def _library_time(facts: Facts) -> Iterator[Candidate]:
     upper = np.flatnonzero(facts.mpiio)
     storage = find_storage(facts, upper)
     one_host = len(facts.job.hosts) == 1
-    for writing in (True, False):
-        kind, word, _, _ = _words(writing)
-        stored = storage.inside(facts, upper, writing=writing)
-        calls = facts.column(f"{word}s")[upper]
-        together = collective_share(facts, word)[upper] > 0.5
-        inside = facts.cells[upper, kind] - stored
-        chosen = (calls > 0) & (stored > 0) & (inside > LIBRARY_SHARE * facts.cells[upper, kind])
+    for direction in (WRITES, READS):
+        took, stored = facts.cells[upper, direction.kind], storage.inside(facts, upper, direction)
+        calls = facts.column(direction.calls)[upper]
+        together = collective_share(facts, direction.word)[upper] > 0.5
+        inside = took - stored
+        chosen = (calls > 0) & (stored > 0) & (inside > LIBRARY_SHARE * took)
         # A tiny buffer is the cause of this time, with a finding of its own.
         tiny = np.isin(facts.file[upper], list(_find_tiny_buffers(facts)))
         chosen &= ~together | (one_host & ~tiny)
         if chosen.any():
             seconds = np.stack([inside, stored, storage.scale])[:, chosen]
-            yield _inside_library(facts, upper[chosen], seconds, writing)
+            yield _inside_library(facts, upper[chosen], seconds, direction)
 
 
-def _inside_library(facts: Facts, rows: Ints, seconds: Floats, writing: bool) -> Candidate:
-    kind, word, name, preposition = _words(writing)
-    subject = Scene(facts, rows, seconds[0])
+def _inside_library(facts: Facts, rows: Ints, seconds: Floats, direction: Direction) -> Candidate:
+    word, subject = direction.word, Scene(facts, rows, seconds[0])
     inside, storage = seconds[:2].sum(axis=1)
     collective = bool((collective_share(facts, word)[rows] > 0.5).any())
     own = facts.mpiio & np.isin(facts.file, subject.files)
-    moved = float(facts.column(name)[own].sum()) / len(rows)
+    moved = float(facts.column(direction.bytes)[own].sum()) / len(rows)
     calls = "collective " if collective else ""
-    piece = _own_piece(facts, np.flatnonzero(own), writing) if collective else 0.0
-    whole = not collective and _are_whole(facts, subject.files, writing)
+    piece = _own_piece(facts, np.flatnonzero(own), direction) if collective else 0.0
+    whole = not collective and _are_whole(facts, subject.files, direction)
     return subject.candidate(
         title=(
-            f"{calls}MPI-IO {word}s {preposition} {subject.place} spend"
+            f"{calls}MPI-IO {word}s {direction.preposition} {subject.place} spend"
             f" {wording.percent(inside, inside + storage)} of their time inside the MPI library,"
             " not in storage"
         ),
@@ -180,7 +163,7 @@ def _inside_library(facts: Facts, rows: Ints, seconds: Floats, writing: bool) ->
             ),
         ),
         fixes=_LOCKED_FIX if whole else _library_fixes(word, collective, piece),
-        claims=[Claim(rows, kind, seconds[0] - seconds[2] * moved / COPY_RATE)],
+        claims=[Claim(rows, direction.kind, seconds[0] - seconds[2] * moved / COPY_RATE)],
         method=(
             "time in the calls outside storage and waiting, minus a copy of their bytes at"
             f" {wording.rate(COPY_RATE)}"
@@ -188,26 +171,25 @@ def _inside_library(facts: Facts, rows: Ints, seconds: Floats, writing: bool) ->
     )
 
 
-def _own_piece(facts: Facts, rows: Ints, writing: bool) -> float:
+def _own_piece(facts: Facts, rows: Ints, direction: Direction) -> float:
     """Return the bytes of a rank's piece of a call if every rank that moves bytes in ``rows`` makes
     one system call for each of its calls, with the same bytes; 0 if ranks exchange data."""
-    _, word, name, _ = _words(writing)
-    moving = rows[facts.column(name)[rows] > 0]
-    upper, lower = _below(facts, moving)
+    values, calls = facts.column(direction.bytes), facts.column(direction.calls)
+    moving = rows[values[rows] > 0]
+    upper, lower = facts.find_below(moving)
     if len(upper) < len(moving) or (facts.lane[upper] < 0).any():
         return 0.0
-    asked, calls = facts.column(name)[upper], facts.column(f"{word}s")[upper]
-    moved, made = facts.column(name)[lower], facts.column(f"nested_{word}s")[lower]
+    asked, moved, calls = values[upper], values[lower], calls[upper]
+    made = facts.column(f"nested_{direction.calls}")[lower]
     alone = (np.abs(moved - asked) <= (AMPLIFIED - 1) * asked) & (made <= AMPLIFIED * calls)
     return float(asked.sum() / max(calls.sum(), 1)) if alone.all() else 0.0
 
 
-def _are_whole(facts: Facts, files: Ints, writing: bool) -> bool:
+def _are_whole(facts: Facts, files: Ints, direction: Direction) -> bool:
     """True if the library makes about one call on storage for each call of MPI-IO."""
-    _, word, _, _ = _words(writing)
     chosen = np.isin(facts.file, files)
-    calls = facts.column(f"{word}s")[chosen & facts.mpiio].sum()
-    return bool(facts.column(f"nested_{word}s")[chosen].sum() <= AMPLIFIED * calls)
+    calls = facts.column(direction.calls)[chosen & facts.mpiio].sum()
+    return bool(facts.column(f"nested_{direction.calls}")[chosen].sum() <= AMPLIFIED * calls)
 
 
 def _library_fixes(word: str, collective: bool, piece: float) -> tuple[Fix, ...]:
@@ -230,13 +212,12 @@ def _library_fixes(word: str, collective: bool, piece: float) -> tuple[Fix, ...]
 
 def _tiny_buffers(facts: Facts) -> Iterator[Candidate]:
     small = _find_tiny_buffers(facts)
-    for writing in (True, False):
-        kind, word, _, _ = _words(writing)
+    for direction in (WRITES, READS):
         mask = facts.mpiio & np.isin(facts.file, list(small))
-        mask &= facts.column(f"collective_{word}s") > 0
+        mask &= facts.column(f"collective_{direction.calls}") > 0
         if mask.any():
-            subject = scene(facts, mask, facts.cells[:, kind])
-            yield _tiny_buffer(facts, subject, small[int(subject.files[0])], writing)
+            subject = scene(facts, mask, facts.cells[:, direction.kind])
+            yield _tiny_buffer(facts, subject, small[int(subject.files[0])], direction)
 
 
 def _find_tiny_buffers(facts: Facts) -> dict[int, int]:
@@ -249,15 +230,14 @@ def _find_tiny_buffers(facts: Facts) -> dict[int, int]:
     return {file: size for file, size in sizes.items() if 0 < size < LEAST_BUFFER}
 
 
-def _tiny_buffer(facts: Facts, subject: Scene, size: int, writing: bool) -> Candidate:
-    kind, word, name, preposition = _words(writing)
-    rows = subject.rows
-    moved = facts.column(name)[rows]
+def _tiny_buffer(facts: Facts, subject: Scene, size: int, direction: Direction) -> Candidate:
+    rows, kind, word = subject.rows, direction.kind, direction.word
     below = facts.per_file(facts.column(f"nested_{word}s"))[subject.files].sum()
-    needed = moved / facts.reference.row_rate(writing)[rows] + moved / COPY_RATE
+    copied = facts.column(direction.bytes)[rows] / COPY_RATE
+    needed = facts.reference.cost(rows, direction) + copied
     return subject.candidate(
         title=(
-            f"collective {word}s {preposition} {subject.place} in rounds of"
+            f"collective {word}s {direction.preposition} {subject.place} in rounds of"
             f" {wording.block(size)}: cb_buffer_size={size}"
         ),
         cause=(
@@ -290,14 +270,14 @@ def _tiny_buffer(facts: Facts, subject: Scene, size: int, writing: bool) -> Cand
 
 def _tiny_calls(collective: bool) -> Rule:
     def find(facts: Facts) -> Iterator[Candidate]:
-        for writing in (True, False):
-            kind, word, name, _ = _words(writing)
-            calls, together = facts.column(f"{word}s"), facts.column(f"collective_{word}s")
-            size = ratio(facts.column(name), calls, np.inf)
-            mask = facts.mpiio & (calls >= MANY_CALLS) & (size < SMALL_CALL)
+        for direction in (WRITES, READS):
+            calls = facts.column(direction.calls)
+            together = facts.column(f"collective_{direction.calls}")
+            mask = facts.mpiio & (calls >= MANY_CALLS) & (facts.mean_size(direction) < SMALL_CALL)
             mask &= (together > 0.5 * calls) == collective
             if mask.any():
-                yield _tiny(scene(facts, mask, facts.cells[:, kind]), writing, collective)
+                subject = scene(facts, mask, facts.cells[:, direction.kind])
+                yield _tiny(subject, direction, collective)
 
     kind = "collective" if collective else "independent"
     return Rule(
@@ -317,16 +297,16 @@ def _tiny_calls(collective: bool) -> Rule:
     )
 
 
-def _tiny(subject: Scene, writing: bool, collective: bool) -> Candidate:
-    facts, rows = subject.facts, subject.rows
-    kind, word, name, preposition = _words(writing)
-    calls, moved = float(facts.column(f"{word}s")[rows].sum()), subject.total(name)
+def _tiny(subject: Scene, direction: Direction, collective: bool) -> Candidate:
+    facts, rows, kind, word = subject.facts, subject.rows, direction.kind, direction.word
+    calls = float(facts.column(direction.calls)[rows].sum())
+    moved = subject.total(direction.bytes)
     took = sum_seconds(facts, rows, kind)
     each = wording.seconds(took / max(calls, 1))
     return subject.candidate(
         title=(
             f"{wording.count(calls)} {'collective ' if collective else ''}MPI-IO {word}s of"
-            f" {wording.size(moved / max(calls, 1))} {preposition} {subject.place}"
+            f" {wording.size(moved / max(calls, 1))} {direction.preposition} {subject.place}"
         ),
         cause=(
             f"All ranks meet in each call and exchange their few bytes ({each} per call)."
@@ -341,7 +321,7 @@ def _tiny(subject: Scene, writing: bool, collective: bool) -> Candidate:
                 f" {wording.seconds(took)}{facts.over_all}",
                 calls=calls,
                 bytes=float(moved),
-                **{f"{word}s": calls},
+                **{direction.calls: calls},
             ),
         ),
         fixes=(
@@ -350,7 +330,7 @@ def _tiny(subject: Scene, writing: bool, collective: bool) -> Candidate:
                 " (a derived datatype describes scattered places)."
             ),
         ),
-        claims=[Claim(rows, kind, excess(facts, rows, writing))],
+        claims=claim_excess(facts, rows, direction),
         method=f"time of the calls minus {wording.size(moved)} at the rate of large calls",
     )
 
@@ -410,9 +390,7 @@ def _shared_pointer(facts: Facts, rows: Ints, own: Table, moved: float) -> Candi
                 " MPI_File_write_at_all with many values at once."
             ),
         ),
-        claims=[
-            Claim(rows, kind, excess(facts, rows, kind == WRITE) * share) for kind in (READ, WRITE)
-        ],
+        claims=claim_excess(facts, rows, READS, WRITES, share=share),
         method="time of these calls minus their bytes at the rate of large calls",
     )
 

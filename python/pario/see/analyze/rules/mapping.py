@@ -8,7 +8,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze.arrays import Ints, ratio, sums
-from pario.see.analyze.cells import KINDS
+from pario.see.analyze.cells import KINDS, READS
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim, claim_all
 from pario.see.analyze.reconcile import unexplained_seconds
@@ -94,7 +94,7 @@ class _Waits:
         whole = sums(lane, most, facts.ranks)[lane]
         self.seconds = most * np.minimum(ratio(np.nan_to_num(rest, nan=np.inf), whole, 1.0), 1.0)
         # One reader's rate in this run is not that of many requests at the same time.
-        alone, many = facts.reference.row_rate(False), facts.reference.default[facts.file, 0]
+        alone, many = facts.reference.row_rate(READS), facts.reference.default[facts.file, 0]
         self.needed = touched / np.where(self.measured, np.maximum(alone, many), alone)
         of_lane = sums(lane, requests, facts.ranks)[lane]
         enough = np.where(self.measured, FEW_REQUESTS, MANY_FAULTS)

@@ -9,7 +9,7 @@ import numpy as np
 from pario import wording
 from pario.see.analyze import idioms
 from pario.see.analyze.arrays import Floats, Ints, Mask, sums
-from pario.see.analyze.cells import KINDS, LIBRARIES, READ, STDIO, WRITE, find_rows
+from pario.see.analyze.cells import KINDS, LIBRARIES, READ, READS, STDIO, WRITE, WRITES
 from pario.see.analyze.durations import find_reading_seconds
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
@@ -27,7 +27,7 @@ from pario.see.analyze.rules.base import (
 )
 from pario.see.analyze.rules.calling import LIBRARY_WORK, Work, claim_work
 from pario.see.analyze.rules.imports import find_packages
-from pario.see.analyze.rules.small_calls import excess
+from pario.see.analyze.rules.small_calls import claim_excess, excess
 from pario.see.analyze.rules.sync_words import sync_words
 
 OPEN, CLOSE, STAT, SYNC, OTHER = (
@@ -92,7 +92,7 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
             *claim_all(facts, rows, kinds, needless),
             *claim_all(facts, library, kinds, needless[in_library]),
             *_claim_transfers(facts, rows, alone, in_library),
-            Claim(streams, WRITE, excess(facts, streams, True)),
+            *claim_excess(facts, streams, WRITES),
             *_parsing(facts, rows, needless),
             *_claim_work(facts, rows, (library, streams), needless, in_library),
         ],
@@ -110,18 +110,17 @@ def _claim_transfers(facts: Facts, rows: Ints, alone: Mask, in_library: Mask) ->
     """Return claims of the transfers that an open makes necessary: few small writes, and the reads
     and writes by which HDF5 loads and stores its own data about the file."""
     return [
-        Claim(rows, WRITE, excess(facts, rows, True) * (alone | in_library)),
-        Claim(rows, READ, excess(facts, rows, False) * in_library),
+        *claim_excess(facts, rows, WRITES, share=(alone | in_library).astype(float)),
+        *claim_excess(facts, rows, READS, share=in_library.astype(float)),
     ]
 
 
 def _find_streams(facts: Facts, rows: Ints) -> Ints:
     """Return the rows of streams whose descriptor is the one opened again, and that make few
     writes: shells redirect their output so."""
-    records = facts.records
-    streams = find_rows(records, records["process"][rows], records["file"][rows], STDIO)
+    streams = facts.find_in_layer(rows, STDIO)
     streams = streams[streams >= 0]
-    return np.asarray(streams[records["opens"][streams] == 0])
+    return np.asarray(streams[facts.records["opens"][streams] == 0])
 
 
 def _claim_work(
@@ -169,11 +168,7 @@ def _parsing(facts: Facts, rows: Ints, needless: Floats) -> list[Claim]:
 def _library_rows(facts: Facts, rows: Ints) -> tuple[Ints, Mask]:
     """Return the rows of calls of a library on the same files, and the mask of the rows that have
     one."""
-    records = facts.records
-    above = np.full(len(rows), -1, np.int64)
-    for library in LIBRARIES:
-        its = find_rows(records, records["process"][rows], records["file"][rows], library)
-        above = np.maximum(above, its)
+    above = np.max([facts.find_in_layer(rows, library) for library in LIBRARIES], axis=0)
     return above[above >= 0], above >= 0
 
 
@@ -278,7 +273,7 @@ def _wait_inside_writes(facts: Facts) -> Floats:
     rows = np.flatnonzero(facts.synced_writes)
     usual = 0.0 if facts.has("meta_split") else facts.reference.call[facts.file[rows]]
     seconds = np.zeros(len(facts.records))
-    seconds[rows] = np.maximum(excess(facts, rows, True) - usual * facts.writes[rows], 0.0)
+    seconds[rows] = np.maximum(excess(facts, rows, WRITES) - usual * facts.writes[rows], 0.0)
     return seconds
 
 

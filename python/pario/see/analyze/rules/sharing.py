@@ -8,7 +8,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze.arrays import Floats, Mask, counts, sums
-from pario.see.analyze.cells import READ, WRITE
+from pario.see.analyze.cells import READ, READS, WRITE, WRITES, Direction
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMMUNICATION, Claim, claim_all
 from pario.see.analyze.model import Evidence
@@ -18,7 +18,6 @@ from pario.see.analyze.rules.base import (
     Rule,
     Scene,
     code,
-    direction,
     fact,
     scene,
     sum_seconds,
@@ -36,9 +35,9 @@ STRAGGLER_FACTOR = 2.0
 def _one_rank_for_all(facts: Facts) -> Iterator[Candidate]:
     if facts.ranks < 2 or not facts.lanes.mpi:
         return
-    for writing in (True, False):
+    for direction in (WRITES, READS):
         own = facts.stored & (facts.lane >= 0)
-        moved = facts.asked_bytes("bytes_written" if writing else "bytes_read")
+        moved = facts.asked_bytes(direction.bytes)
         by_rank = sums(facts.lane[own], moved[own], facts.ranks)
         total = float(by_rank.sum() + moved[facts.stored & (facts.lane < 0)].sum())
         rank = int(np.argmax(by_rank))
@@ -47,13 +46,13 @@ def _one_rank_for_all(facts: Facts) -> Iterator[Candidate]:
             and by_rank[rank] > ALMOST_ALL * total
             and facts.has("per_rank")
         ):
-            kind = WRITE if writing else READ
-            mask = own & (facts.lane == rank) & (facts.cells[:, kind] > 0)
-            yield _one_rank(facts, scene(facts, mask, facts.cells[:, kind]), rank, by_rank, writing)
+            seconds = facts.cells[:, direction.kind]
+            subject = scene(facts, own & (facts.lane == rank) & (seconds > 0), seconds)
+            yield _one_rank(subject, rank, by_rank, direction)
 
 
-def _one_rank(facts: Facts, subject: Scene, rank: int, by_rank: Floats, writing: bool) -> Candidate:
-    kind, word = direction(writing)
+def _one_rank(subject: Scene, rank: int, by_rank: Floats, direction: Direction) -> Candidate:
+    facts, kind, word = subject.facts, direction.kind, direction.word
     useful = min(facts.ranks, USEFUL_WRITERS)
     moved, share = float(by_rank[rank]), wording.percent(float(by_rank[rank]), float(by_rank.sum()))
     others = wording.plural(facts.ranks - 1, "rank")

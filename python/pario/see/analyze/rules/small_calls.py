@@ -9,7 +9,7 @@ import numpy as np
 from pario import wording
 from pario.see.analyze import idioms
 from pario.see.analyze.arrays import Floats, Ints, Mask
-from pario.see.analyze.cells import READ, WRITE
+from pario.see.analyze.cells import READ, READS, WRITE, WRITES, Direction
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim
@@ -21,7 +21,6 @@ from pario.see.analyze.rules.base import (
     Rule,
     Scene,
     code,
-    direction,
     fact,
     scene,
     sum_seconds,
@@ -45,20 +44,26 @@ CLOCK_SECONDS = 10e-9
 LINE_WORK = Work(idioms.write_a_line, "writing and flushing a line")
 
 
-def excess(facts: Facts, rows: Ints, writing: bool) -> Floats:
+def excess(facts: Facts, rows: Ints, direction: Direction) -> Floats:
     """Return the seconds in calls of rows minus the cost of their bytes at the reference rate."""
-    moved = facts.records["bytes_written" if writing else "bytes_read"][rows]
-    needed = moved / facts.reference.row_rate(writing)[rows]
-    return np.asarray(np.maximum(facts.cells[rows, WRITE if writing else READ] - needed, 0.0))
+    beyond = facts.cells[rows, direction.kind] - facts.reference.cost(rows, direction)
+    return np.asarray(np.maximum(beyond, 0.0))
 
 
-def _avoidable(facts: Facts, rows: Ints, writing: bool) -> Floats:
+def claim_excess(
+    facts: Facts, rows: Ints, *directions: Direction, share: Floats | float = 1.0
+) -> list[Claim]:
+    """Return claims of a share of the excess."""
+    return [Claim(rows, one.kind, excess(facts, rows, one) * share) for one in directions]
+
+
+def _avoidable(facts: Facts, rows: Ints, direction: Direction) -> Floats:
     """Return the excess that larger calls would save: not that of writes that wait for the device
     to store the bytes before them. Reads in sequence from a local disk are read
     ahead, at the rate of the device: larger ones save the calls alone. Where most reads wait, the
     program has switched read-ahead off (posix_fadvise, O_DIRECT)."""
-    lost = excess(facts, rows, writing)
-    if writing:
+    lost = excess(facts, rows, direction)
+    if direction is WRITES:
         return np.asarray(np.minimum(lost, facts.cells[rows, WRITE] - facts.stalls[rows]))
     records = facts.records[rows]
     sequential = records["consecutive_reads"] >= SEQUENTIAL * records["reads"]
@@ -109,36 +114,31 @@ def _copies(subject: Scene) -> Candidate:
             ),
         ),
         fixes=(code("Copy the whole range with one call, or in blocks of 64 MiB."),),
-        claims=[Claim(rows, kind, excess(facts, rows, kind == WRITE)) for kind in (READ, WRITE)],
+        claims=claim_excess(facts, rows, READS, WRITES),
         method=f"time of the calls minus {wording.size(moved)} at the rate of large calls",
     )
 
 
-def _count_and_size(facts: Facts, writing: bool) -> tuple[Floats, Floats]:
-    """Return the calls of each record in one direction and their mean bytes."""
-    return (facts.writes, facts.write_size) if writing else (facts.reads, facts.read_size)
-
-
-def _find_small_calls(facts: Facts, writing: bool) -> Mask:
-    calls, size = _count_and_size(facts, writing)
-    mask = facts.posix & (size < SMALL_CALL) & (calls >= MANY_CALLS * files_of_rows(facts))
+def _find_small_calls(facts: Facts, direction: Direction) -> Mask:
+    many = facts.calls_of(direction) >= MANY_CALLS * files_of_rows(facts)
+    mask = facts.posix & (facts.mean_size(direction) < SMALL_CALL) & many
     return np.asarray(mask & ~_are_copies(facts) & ~find_deep_queues(facts))
 
 
-def _small(writing: bool) -> Rule:
+def _small(direction: Direction, other: Direction) -> Rule:
     def find(facts: Facts) -> Iterator[Candidate]:
-        mask = _find_small_calls(facts, writing)
+        mask = _find_small_calls(facts, direction)
         if not mask.any():
             return
-        others = _find_small_calls(facts, not writing)
+        others = _find_small_calls(facts, other)
         of_sqlite = databases.find_sqlite(facts)
         for its in (mask & ~of_sqlite, mask & of_sqlite):
             if its.any():
-                subject = scene(facts, its, facts.cells[:, WRITE if writing else READ])
+                subject = scene(facts, its, facts.cells[:, direction.kind])
                 work = claim_work(facts, subject.rows, LINE_WORK, 1.0, ending=others)
-                yield _candidate(subject, writing, "", work)
+                yield _candidate(subject, direction, "", work)
 
-    word = "write" if writing else "read"
+    word, writing = direction.word, direction is WRITES
     return Rule(
         name=f"small-{word}s",
         remedy=f"joining small {word}s into large ones",
@@ -171,20 +171,17 @@ def _small(writing: bool) -> Rule:
     )
 
 
-def _candidate(subject: Scene, writing: bool, layer: str, work: Sequence[Claim] = ()) -> Candidate:
+def _candidate(
+    subject: Scene, direction: Direction, layer: str, work: Sequence[Claim] = ()
+) -> Candidate:
     """Return a finding on small calls; ``work``: the program's own, between the calls."""
-    facts, rows = subject.facts, subject.rows
-    kind, word = direction(writing)
-    calls, _ = _count_and_size(facts, writing)
-    count, moved = (
-        float(calls[rows].sum()),
-        subject.total("bytes_written" if writing else "bytes_read"),
-    )
-    size, took = moved / max(count, 1), sum_seconds(facts, rows, kind)
+    facts, rows, writing = subject.facts, subject.rows, direction is WRITES
+    calls = facts.calls_of(direction)
+    count, moved = float(calls[rows].sum()), subject.total(direction.bytes)
+    size, took = moved / max(count, 1), sum_seconds(facts, rows, direction.kind)
     stalled = float(facts.stalls[rows].sum()) if writing else 0.0
     waits = f", {wording.seconds(stalled)} of it in few calls that waited for the device"
-    seen = facts.reference.rate(writing)[1][subject.files[0]]
-    rate = facts.reference.rate(writing)[0][subject.files[0]]
+    rate, seen = (values[subject.files[0]] for values in facts.reference.rate(direction))
     direct = facts.column("direct_calls")[rows].sum() > 0.5 * count
     clock = calls[rows] * CLOCK_SECONDS if layer else 0.0
     source = (
@@ -192,8 +189,8 @@ def _candidate(subject: Scene, writing: bool, layer: str, work: Sequence[Claim] 
     )
     return subject.candidate(
         title=(
-            f"{wording.count(count)} {layer}{word}s of {wording.size(size)}"
-            f" {'to' if writing else 'from'} {subject.place}"
+            f"{wording.count(count)} {layer}{direction.calls} of {wording.size(size)}"
+            f" {direction.preposition} {subject.place}"
         ),
         cause=(
             f"Each call costs {wording.seconds((took - stalled) / max(count, 1))}, regardless of"
@@ -217,10 +214,7 @@ def _candidate(subject: Scene, writing: bool, layer: str, work: Sequence[Claim] 
             *(_fixes_of_tools(subject) or _fixes(writing, bool(layer), direct)),
         ),
         why_not=_why_not(subject, direct),
-        claims=[
-            Claim(rows, kind, _avoidable(facts, rows, writing) - clock),
-            *work,
-        ],
+        claims=[Claim(rows, direction.kind, _avoidable(facts, rows, direction) - clock), *work],
         method=(
             f"time of the calls minus {wording.size(moved)} at {wording.rate(float(rate))} "
             f"({source})"
@@ -290,12 +284,12 @@ def _fixes(writing: bool, stdio: bool, direct: bool) -> tuple[Fix, ...]:
 
 
 def _per_value_stdio(facts: Facts) -> Iterator[Candidate]:
-    for writing in (True, False):
-        calls, size = _count_and_size(facts, writing)
+    for direction in (WRITES, READS):
+        calls = facts.calls_of(direction)
         formatted = facts.column("formatted_calls") > 0.5 * calls
         mask = (
             facts.stdio
-            & (size <= VALUE)
+            & (facts.mean_size(direction) <= VALUE)
             & (calls >= MANY_VALUES)
             & ~formatted
             & (facts.column("buffer_mode") == 0)
@@ -303,7 +297,7 @@ def _per_value_stdio(facts: Facts) -> Iterator[Candidate]:
         )
         if mask.any():
             yield _candidate(
-                scene(facts, mask, facts.cells[:, WRITE if writing else READ]), writing, "stdio "
+                scene(facts, mask, facts.cells[:, direction.kind]), direction, "stdio "
             )
 
 
@@ -344,6 +338,6 @@ RULES = (
         by_calls=True,
         why_not="the cost is in calls inside the program, which the system hardly sees",
     ),
-    _small(True),
-    _small(False),
+    _small(WRITES, READS),
+    _small(READS, WRITES),
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from pario import filesystems, wording
 from pario.see.analyze.arrays import Floats, Ints, Mask, counts, sums, unique_pairs
-from pario.see.analyze.cells import KINDS, META, READ, WRITE
+from pario.see.analyze.cells import KINDS, META, READS, WRITES
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim, claim_all
@@ -140,14 +140,10 @@ def _small_files(facts: Facts, mask: Mask, directory: Ints) -> Candidate:
         + round(float((files_of_rows(facts) - 1)[subject.rows].sum())),
     )
     moved = subject.total("bytes_read") + subject.total("bytes_written")
-    bulk = [
-        facts.records[name][rows] / facts.reference.row_rate(writing)[rows]
-        for writing, name in ((False, "bytes_read"), (True, "bytes_written"))
-    ]
     claims = claim_all(facts, rows, META)
     claims += [
-        Claim(rows, kind, facts.cells[rows, kind] - need)
-        for kind, need in zip((READ, WRITE), bulk, strict=True)
+        Claim(rows, one.kind, facts.cells[rows, one.kind] - facts.reference.cost(rows, one))
+        for one in (READS, WRITES)
     ]
     claims += claim_work(facts, rows, OPEN_WORK, 1.0)
     took = float(facts.cells[rows].sum())

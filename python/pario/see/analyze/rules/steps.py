@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
-from pario.see.analyze.arrays import Floats, Ints
-from pario.see.analyze.cells import KINDS, READ, WRITE
+from pario.see.analyze.arrays import Ints
+from pario.see.analyze.cells import KINDS, READ, READS, WRITE, WRITES
 from pario.see.analyze.facts import Facts
-from pario.see.analyze.ledger import Claim, claim_all
+from pario.see.analyze.ledger import claim_all
 from pario.see.analyze.rules.base import Candidate, Rule, code, fact, scene
 from pario.see.analyze.rules.calling import LIBRARY_WORK, claim_work
-from pario.see.analyze.rules.small_calls import excess
+from pario.see.analyze.rules.small_calls import claim_excess
 from pario.see.tables.model import LAYERS
 
 MANY_STEPS = 1000
@@ -81,7 +81,7 @@ def _describe(facts: Facts, row: int, inside: Ints, steps: float, moved: float) 
         ),
         claims=[
             *claim_all(facts, its, _REST, share),
-            *(Claim(its, kind, seconds * share) for kind, seconds in _transfers(facts, its)),
+            *claim_excess(facts, its, WRITES, READS, share=share),
             *claim_work(facts, its, LIBRARY_WORK, share),
         ],
         method=(
@@ -90,10 +90,6 @@ def _describe(facts: Facts, row: int, inside: Ints, steps: float, moved: float) 
             f" program's time between them, at most {LIBRARY_WORK.text} for each"
         ),
     )
-
-
-def _transfers(facts: Facts, rows: Ints) -> tuple[tuple[int, Floats], ...]:
-    return ((WRITE, excess(facts, rows, True)), (READ, excess(facts, rows, False)))
 
 
 SMALL_STEPS = Rule(

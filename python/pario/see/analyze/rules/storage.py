@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from pario.see.analyze.arrays import Floats, Ints, Mask, ratio, sums
-from pario.see.analyze.cells import POSIX, find_rows
+from pario.see.analyze.cells import POSIX, READS, Direction
 from pario.see.analyze.facts import Facts
 
 _PARTS = ("read", "write", "other")
@@ -33,18 +33,17 @@ class Storage:
         """Seconds of all calls."""
         return self.read + self.write + self.other
 
-    def inside(self, facts: Facts, rows: Ints, *, writing: bool) -> Floats:
+    def inside(self, facts: Facts, rows: Ints, direction: Direction) -> Floats:
         """Return the seconds inside reads or writes of the rows. Reads of rows that ask for none
         belong to the writes."""
-        if not writing:
+        if direction is READS:
             return self.read + self.other
         return self.write + self.other + np.where(facts.column("reads")[rows] > 0, 0.0, self.read)
 
 
 def find_storage(facts: Facts, rows: Ints) -> Storage:
     """Return the calls on storage inside MPI-IO rows; 0 seconds where the log has none."""
-    records = facts.records
-    lower = find_rows(records, records["process"][rows], records["file"][rows], POSIX)
+    lower = facts.find_in_layer(rows, POSIX)
     own = (lower >= 0) & (facts.lane[rows] >= 0)
     inside = [facts.column(f"nested_{part}_time") for part in _PARTS]
     parts = [np.where(own, seconds[lower], 0.0) for seconds in inside]

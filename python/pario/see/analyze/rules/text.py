@@ -9,7 +9,7 @@ import numpy as np
 from pario import wording
 from pario.see.analyze import idioms
 from pario.see.analyze.arrays import Floats, Ints, Mask, sums
-from pario.see.analyze.cells import WRITE
+from pario.see.analyze.cells import READS, WRITE, WRITES, Direction
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim
 from pario.see.analyze.rules import repairs
@@ -69,7 +69,7 @@ def _text(facts: Facts, subject: Scene, formatted: Floats) -> Candidate:
     rows = subject.rows
     moved, calls = facts.records["bytes_written"][rows], float(facts.writes[rows].sum())
     took = sum_seconds(facts, rows, WRITE)
-    binary = moved * BINARY_SHARE / facts.reference.row_rate(True)[rows]
+    binary = BINARY_SHARE * facts.reference.cost(rows, WRITES)
     lines = int(formatted[rows].sum()) or calls
     each = (
         "Turning a number into digits costs more than writing it"
@@ -146,7 +146,7 @@ def _buffer(facts: Facts, subject: Scene) -> Candidate:
     )
     calls = float((facts.writes + facts.reads)[rows].sum())
     mean = (subject.total("bytes_written") + subject.total("bytes_read")) / calls
-    claims = [_buffer_claim(facts, subject, writing) for writing in (True, False)]
+    claims = [_buffer_claim(facts, rows, direction) for direction in (WRITES, READS)]
     return subject.candidate(
         title=(
             f"{wording.count(calls)} stdio calls through"
@@ -180,15 +180,10 @@ def _buffer(facts: Facts, subject: Scene) -> Candidate:
     )
 
 
-def _buffer_claim(facts: Facts, subject: Scene, writing: bool) -> Claim:
-    rows = subject.rows
-    calls, name = (facts.writes, "bytes_written") if writing else (facts.reads, "bytes_read")
-    needed = (
-        calls[rows] * DEFAULT_STDIO_CALL
-        + facts.records[name][rows] / facts.reference.row_rate(writing)[rows]
-    )
-    kind = WRITE if writing else 0
-    return Claim(rows, kind, facts.cells[rows, kind] - needed)
+def _buffer_claim(facts: Facts, rows: Ints, direction: Direction) -> Claim:
+    copying = facts.calls_of(direction)[rows] * DEFAULT_STDIO_CALL
+    needed = copying + facts.reference.cost(rows, direction)
+    return Claim(rows, direction.kind, facts.cells[rows, direction.kind] - needed)
 
 
 RULES = (
