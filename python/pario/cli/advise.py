@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from pario import wording
 from pario.cli.arguments import add_logs, add_output
-from pario.cli.measured import add_measure, advise_by_replays
+from pario.cli.measured import ALLOW, add_measure, advise_by_replays
 from pario.cli.pages import write_text
 from pario.errors import ParioError
 from pario.messages import print_note
@@ -35,21 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_logs(parser, nargs="*")
     add_output(parser, "FILE", "write the settings file here (default: standard output)")
     add_measure(parser)
-    add_allow(parser, "apply risky settings, too; otherwise they are written as comments")
-
-
-def add_allow(parser: argparse.ArgumentParser, meaning: str) -> None:
-    """``--allow``, with the keys of risky settings or without."""
     parser.add_argument(
         "--allow",
-        nargs="?",
-        const="all",
-        default="",
-        metavar="KEY,...",
         help=(
             "apply risky settings, too; otherwise they are written as comments (all, or keys that"
             " `pario settings reference` marks as risky)"
         ),
+        **ALLOW,
     )
 
 

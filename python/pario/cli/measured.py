@@ -29,6 +29,8 @@ MEASURE_HELP = (
     " estimates)"
 )
 MEASURE: dict[str, Any] = {"type": seconds_or_none, "default": 60.0, "metavar": "SECONDS"}
+#: The parsing of ``--allow``, with the keys of risky settings or without.
+ALLOW: dict[str, Any] = {"nargs": "?", "const": "all", "default": "", "metavar": "KEY,..."}
 
 
 def advise_by_replays(

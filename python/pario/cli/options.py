@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pario.cli.measured import MEASURE, MEASURE_HELP
+from pario.cli.measured import ALLOW, MEASURE, MEASURE_HELP
 from pario.cli.numbers import between
 from pario.cli.paths import path, path_text, staged_path_text
 
@@ -107,7 +107,7 @@ RUN_OPTIONS: tuple[Option, ...] = (
         ("--allow",),
         "with --fix: apply risky settings, too (all, or keys that `pario settings reference` marks"
         " as risky)",
-        {"nargs": "?", "const": "all", "default": "", "metavar": "KEY,..."},
+        ALLOW,
     ),
     Option(
         ("--repeat",),
