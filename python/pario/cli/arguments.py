@@ -25,11 +25,23 @@ def add_flag(parser: argparse._ActionsContainer, name: str, meaning: str) -> Non
     parser.add_argument(name, action="store_true", help=meaning)
 
 
+def add_value(
+    parser: argparse._ActionsContainer,
+    name: str,
+    kind: Callable[[str], Any],
+    metavar: str,
+    meaning: str,
+    default: Any = None,
+) -> None:
+    """An option with a value of a type of numbers.py, paths.py or Python."""
+    parser.add_argument(name, type=kind, default=default, metavar=metavar, help=meaning)
+
+
 def add_count(
     parser: argparse._ActionsContainer, name: str, default: int | None, meaning: str
 ) -> None:
     """An option N, a number from 1 on; ``default`` may be 0 or None."""
-    parser.add_argument(name, type=positive, default=default, metavar="N", help=meaning)
+    add_value(parser, name, positive, "N", meaning, default)
 
 
 def add_logs(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
-from pario.cli.arguments import add_plot, check_plot
+from pario.cli.arguments import add_plot, add_value, check_plot
 from pario.cli.bench_common import add_keeping, add_place, earlier, keep, place_below
 from pario.cli.numbers import positive_size, seconds, size
 from pario.errors import ParioError
@@ -29,18 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario bench api``."""
     add_place(parser, repeat=3)
     add = parser.add_argument
-    add(
-        "--size",
-        type=positive_size,
-        default=256 << 20,
-        metavar="SIZE",
-        help="of the file (default 256M)",
-    )
-    add(
-        "--pieces",
-        type=_sizes,
-        metavar="SIZE,...",
-        help="that are moved at a time (default 512,4K,64K,1M)",
+    add_value(parser, "--size", positive_size, "SIZE", "of the file (default 256M)", 256 << 20)
+    add_value(
+        parser, "--pieces", _sizes, "SIZE,...", "that are moved at a time (default 512,4K,64K,1M)"
     )
     add(
         "--seconds",

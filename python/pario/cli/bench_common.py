@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pario.cli.arguments import add_count, add_flag, add_launcher
+from pario.cli.arguments import add_count, add_flag, add_launcher, add_value
 from pario.cli.pages import write_text
 from pario.cli.paths import path, require_directory
 from pario.errors import ParioError, name_errors
@@ -35,7 +35,7 @@ def add_place(parser: argparse.ArgumentParser, repeat: int) -> None:
 
 def add_keeping(parser: argparse.ArgumentParser) -> None:
     """--json and --compare: the file for the result, and the earlier result."""
-    parser.add_argument("--json", type=path, metavar="FILE", help="write the result there, too")
+    add_value(parser, "--json", path, "FILE", "write the result there, too")
     parser.add_argument(
         "--compare",
         nargs="?",

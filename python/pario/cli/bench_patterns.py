@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
-from pario.cli.arguments import add_plot, check_plot
+from pario.cli.arguments import add_flag, add_plot, add_value, check_plot
 from pario.cli.bench_common import add_keeping, add_place, add_ranks, earlier, keep, place_below
 from pario.cli.numbers import positive, positive_size
 from pario.cli.paths import path
@@ -29,13 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser, repeat=5)
     add_ranks(parser, ranks=4)
     add = parser.add_argument
-    add(
-        "--size",
-        type=positive_size,
-        default=64 << 20,
-        metavar="SIZE",
-        help="of the whole array (default 64M)",
-    )
+    add_value(parser, "--size", positive_size, "SIZE", "of the whole array (default 64M)", 64 << 20)
     add(
         "--array",
         choices=("1d", "2d", "3d"),
@@ -48,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="only this one; may be repeated (default: all; --list names them)",
     )
-    add("--list", action="store_true", help="list the patterns and end")
+    add_flag(parser, "--list", "list the patterns and end")
     add(
         "--groups",
         type=positive,
@@ -63,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="M",
         help="stripes of each group's file, where the file system has stripes",
     )
-    add("--sync", action="store_true", help="written means on the device: time os.sync(), too")
+    add_flag(parser, "--sync", "written means on the device: time os.sync(), too")
     add_keeping(parser)
     add(
         "--logs",

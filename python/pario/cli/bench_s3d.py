@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pario import wording
+from pario.cli.arguments import add_value
 from pario.cli.bench_common import add_keeping, add_place, add_ranks, earlier, keep, place_below
 from pario.messages import print_lines
 from pario.prove.bench.s3d_table import FORMAT, GRID, PUBLISHED, RANKS, UNIT, VERSION, WAYS, rows_of
@@ -23,12 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser, repeat=3)
     add_ranks(parser, ranks=RANKS)
     grid = "x".join(str(side) for side in reversed(GRID))
-    parser.add_argument(
-        "--grid",
-        type=_grid,
-        default=GRID,
-        metavar="NXxNYxNZ",
-        help=f"cells (default {grid}, the published case)",
+    add_value(
+        parser, "--grid", _grid, "NXxNYxNZ", f"cells (default {grid}, the published case)", GRID
     )
     add_keeping(parser)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pario import wording
-from pario.cli.arguments import add_action, add_count, add_flag, add_output
+from pario.cli.arguments import add_action, add_count, add_flag, add_output, add_value
 from pario.cli.paths import path_text
 from pario.messages import print_json, print_line, print_note
 
@@ -57,9 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=["pario", "dcp", "orbax", "safetensors"],
         help="format of TARGET (default: safetensors for this ending, else pario)",
     )
-    convert.add_argument(
-        "--select", default="", metavar="KEY", help="only this part of the state, such as model"
-    )
+    add_value(convert, "--select", str, "KEY", "only this part of the state, such as model", "")
     add_count(
         convert,
         "--shard-bytes",
@@ -82,23 +80,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "array",
     )
     add_output(plot, "FILE", "(default: ARRAY.png)", path_text)
-    plot.add_argument(
-        "--axis",
-        type=int,
-        default=0,
-        metavar="N",
-        help="the axis to cut, from 0 on (default 0)",
-    )
-    plot.add_argument(
-        "--index", type=int, metavar="N", help="the index of the cut (default: in the middle)"
-    )
+    add_value(plot, "--axis", int, "N", "the axis to cut, from 0 on (default 0)", 0)
+    add_value(plot, "--index", int, "N", "the index of the cut (default: in the middle)")
     for one in (shown, verify, merge, convert, plot):
-        one.add_argument(
-            "--step",
-            type=int,
-            metavar="N",
-            help="step in the directory (default: the newest)",
-        )
+        add_value(one, "--step", int, "N", "step in the directory (default: the newest)")
 
 
 def _add_prune(actions: Any) -> None:
@@ -110,15 +95,9 @@ def _add_prune(actions: Any) -> None:
         metavar="N",
         help="keep the newest N; damaged ones do not count",
     )
-    prune.add_argument(
-        "--every", type=int, metavar="N", help="also keep steps that are multiples of N"
-    )
-    prune.add_argument(
-        "--best", type=int, metavar="N", help="also keep those with the N best values of --metric"
-    )
-    prune.add_argument(
-        "--metric", default="", metavar="NAME", help="attribute of the checkpoints with a number"
-    )
+    add_value(prune, "--every", int, "N", "also keep steps that are multiples of N")
+    add_value(prune, "--best", int, "N", "also keep those with the N best values of --metric")
+    add_value(prune, "--metric", str, "NAME", "attribute of the checkpoints with a number", "")
     add_flag(prune, "--highest", "the highest values are the best, not the lowest")
 
 

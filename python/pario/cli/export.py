@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from pario.cli.arguments import add_logs
+from pario.cli.arguments import add_logs, add_value
 from pario.cli.paths import path, path_text
 from pario.errors import ParioError
 
@@ -20,12 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="timeline for ui.perfetto.dev; compressed if FILE ends in .gz",
     )
-    parser.add_argument("--parquet", type=path, metavar="DIR", help="one Parquet file per table")
-    parser.add_argument(
-        "--json",
-        type=path_text,
-        metavar="FILE",
-        help="the tables without events; - for standard output",
+    add_value(parser, "--parquet", path, "DIR", "one Parquet file per table")
+    add_value(
+        parser, "--json", path_text, "FILE", "the tables without events; - for standard output"
     )
 
 

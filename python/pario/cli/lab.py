@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
-from pario.cli.arguments import add_action, add_flag
+from pario.cli.arguments import add_action, add_flag, add_value
 from pario.cli.numbers import between
 from pario.cli.paths import path
 from pario.errors import name_errors
@@ -42,13 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="bytes per second of each target (default 50M; 0: no limit)",
     )
-    add(
-        "--latency",
-        type=_duration,
-        default=1_000_000,
-        metavar="TIME",
-        help="of each request (default 1ms)",
-    )
+    add_value(start, "--latency", _duration, "TIME", "of each request (default 1ms)", 1_000_000)
     add(
         "--metadata",
         type=_duration,
@@ -63,12 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="when an object changes its writer (default 2ms)",
     )
-    add(
-        "--link",
-        type=_rate,
-        default=0,
-        metavar="SIZE",
-        help="bytes per second of each client (default 0: no limit)",
+    add_value(
+        start, "--link", _rate, "SIZE", "bytes per second of each client (default 0: no limit)", 0
     )
     add(
         "--in-flight",
@@ -89,11 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="lustre",
         help="file system whose attributes it accepts (default lustre)",
     )
-    add(
-        "--cache",
-        action="store_true",
-        help="let the kernel cache and read ahead; needed for shared mmap",
-    )
+    add_flag(start, "--cache", "let the kernel cache and read ahead; needed for shared mmap")
     add(
         "--backing",
         type=path,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
-from pario.cli.arguments import add_count, add_flag, add_output
+from pario.cli.arguments import add_count, add_flag, add_output, add_value
 from pario.cli.paths import path_text
 from pario.errors import ParioError
 from pario.messages import print_note
@@ -38,11 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="processes along each axis: the parts are blocks of an array",
     )
     add_flag(parser, "--fortran-grid", "ranks run along the first axis first")
-    parser.add_argument(
-        "--dataset",
-        default="data",
-        metavar="NAME",
-        help="of the array in the HDF5 file (default: data)",
+    add_value(
+        parser, "--dataset", str, "NAME", "of the array in the HDF5 file (default: data)", "data"
     )
     parser.add_argument(
         "--block",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario import wording
-from pario.cli.arguments import add_archive_work, add_count, add_output
+from pario.cli.arguments import add_archive_work, add_count, add_output, add_value
 from pario.cli.numbers import between, positive_size
 from pario.cli.paths import path_or_host_text, path_text, require_directory
 from pario.errors import ParioError
@@ -38,12 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="approximate bytes of files in a shard (default 1G)",
     )
     add_count(parser, "--shards", 0, "number of shards, of equal size, instead")
-    parser.add_argument(
-        "--level",
-        type=between(1, 19),
-        default=3,
-        metavar="N",
-        help="of zstd, 1 (fast) to 19 (small); default 3",
+    add_value(
+        parser, "--level", between(1, 19), "N", "of zstd, 1 (fast) to 19 (small); default 3", 3
     )
     add_archive_work(parser)
     add_count(

@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Any
 
-from pario.cli.arguments import add_action, add_count, add_flag, add_output
+from pario.cli.arguments import add_action, add_count, add_flag, add_output, add_value
 from pario.cli.numbers import positive, positive_size, size
 from pario.cli.one_process import RECORDS
 from pario.cli.paths import path_or_url_text, path_text, require_path
@@ -98,9 +98,7 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
         default="",
         help="format of the records (default: by name and content of the file)",
     )
-    parser.add_argument(
-        "--size", type=size, default=0, metavar="SIZE", help="bytes of each record (fixed)"
-    )
+    add_value(parser, "--size", size, "SIZE", "bytes of each record (fixed)", 0)
     add_flag(parser, "--drop-last", "leave out an incomplete last record (fixed)")
     parser.add_argument(
         "--lengths",
@@ -160,9 +158,7 @@ def _add_pack(actions: Any) -> None:
     _add_output(parser)
     add_count(parser, "--threads", 4, "threads (default 4)")
     add_flag(parser, "--shuffle", "in random order")
-    parser.add_argument(
-        "--seed", type=number, default=0, metavar="N", help="of the random order (default 0)"
-    )
+    add_value(parser, "--seed", number, "N", "of the random order (default 0)", 0)
 
 
 def _add_shuffle(actions: Any) -> None:
@@ -173,13 +169,7 @@ def _add_shuffle(actions: Any) -> None:
     parser = _action(actions, "shuffle", text, [("paths", "a file of records")])
     _add_output(parser)
     _add_format(parser)
-    parser.add_argument(
-        "--seed",
-        type=number,
-        default=0,
-        metavar="N",
-        help="random seed: same seed, same bytes (default 0)",
-    )
+    add_value(parser, "--seed", number, "N", "random seed: same seed, same bytes (default 0)", 0)
     parser.add_argument(
         "--memory",
         type=positive_size,
@@ -196,13 +186,7 @@ def _add_shuffle(actions: Any) -> None:
     parser.add_argument("--compress", choices=("lz4",), help="the temporary file")
     shards = parser.add_mutually_exclusive_group()
     add_count(shards, "--shards", 1, "write N files, FILE-00000-of-0000N and so on")
-    shards.add_argument(
-        "--shard-size",
-        type=positive_size,
-        default=0,
-        metavar="SIZE",
-        help="write files of about SIZE each",
-    )
+    add_value(shards, "--shard-size", positive_size, "SIZE", "write files of about SIZE each", 0)
     add_count(parser, "--threads", 0, "threads (default: chosen by the plan)")
     _add_verification(parser)
     way = parser.add_mutually_exclusive_group()

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from pario import wording
-from pario.cli.arguments import add_logs, add_output, add_replays, add_settings_file
+from pario.cli.arguments import add_flag, add_logs, add_output, add_replays, add_settings_file
 from pario.cli.numbers import seconds
 from pario.messages import print_json, print_lines
 from pario.progress import progress
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_logs(parser, meaning="run.pario, or .darshan files of one job with DXT")
     add_replays(parser)
     add_settings_file(parser)
-    add("--partial", action="store_true", help="replay an incomplete log as far as it goes")
+    add_flag(parser, "--partial", "replay an incomplete log as far as it goes")
     add(
         "--limit",
         type=seconds,
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="end it after this time (default: 20 times the run, at least 10 minutes)",
     )
     add_output(parser, "DIR", "keep the log of the replay, for pario report and pario compare")
-    add("--json", action="store_true", help="print JSON")
+    add_flag(parser, "--json", "print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:

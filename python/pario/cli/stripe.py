@@ -7,7 +7,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from pario.cli import stripe_advise, stripe_change, stripe_sweep
-from pario.cli.arguments import add_action, add_count, add_flag
+from pario.cli.arguments import add_action, add_count, add_flag, add_value
 from pario.cli.numbers import positive, size
 from pario.cli.paths import path_text
 
@@ -60,19 +60,11 @@ def _action(actions: Any, name: str, text: str, paths: str) -> argparse.Argument
 
 
 def _stripe_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--count",
-        type=_count,
-        default=0,
-        metavar="N",
-        help="stripes of a file: targets it is spread over; or: all",
+    add_value(
+        parser, "--count", _count, "N", "stripes of a file: targets it is spread over; or: all", 0
     )
-    parser.add_argument(
-        "--size", type=size, default=0, metavar="SIZE", help="bytes per stripe, a multiple of 64K"
-    )
-    parser.add_argument(
-        "--start", type=_number, default=-1, metavar="T", help="first target (Lustre)"
-    )
+    add_value(parser, "--size", size, "SIZE", "bytes per stripe, a multiple of 64K", 0)
+    add_value(parser, "--start", _number, "T", "first target (Lustre)", -1)
     parser.add_argument(
         "--targets",
         type=_numbers,
@@ -87,9 +79,7 @@ def _stripe_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="targets of this pool (Lustre), or this data pool (CephFS)",
     )
-    parser.add_argument(
-        "--object-size", type=size, default=0, metavar="SIZE", help="bytes per object (CephFS)"
-    )
+    add_value(parser, "--object-size", size, "SIZE", "bytes per object (CephFS)", 0)
     parser.add_argument(
         "--part",
         action="append",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import filesystems, wording
-from pario.cli.arguments import add_action, add_count, add_flag
+from pario.cli.arguments import add_action, add_count, add_flag, add_value
 from pario.cli.numbers import size
 from pario.cli.paths import path_text
 from pario.cli.stripe_change import set_one
@@ -35,7 +35,7 @@ def add_arguments(actions: Any) -> None:
         metavar="PATH",
         help="where the file will be; or, without --size, the log of a run: run.pario, a.darshan",
     )
-    parser.add_argument("--size", type=size, metavar="SIZE", help="bytes of the future file")
+    add_value(parser, "--size", size, "SIZE", "bytes of the future file")
     add_count(parser, "--writers", 0, "processes that use it at a time (default: --ranks, or 1)")
     add_count(parser, "--ranks", 0, "ranks of the job (default: --writers)")
     add_count(parser, "--files", 1, "such files at the same time (default 1)")

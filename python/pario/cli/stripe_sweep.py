@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
-from pario.cli.arguments import add_action, add_flag, add_plot, check_plot
+from pario.cli.arguments import add_action, add_count, add_flag, add_plot, add_value, check_plot
 from pario.cli.numbers import between, positive, positive_size, seconds
 from pario.cli.paths import path, require_directory
 from pario.errors import ParioError
@@ -45,7 +45,7 @@ def add_arguments(actions: Any) -> None:
         metavar="N",
         help=f"processes that write one file, each its part, and read it (default {RANKS})",
     )
-    add("--size", type=positive_size, metavar="SIZE", help="bytes of that file (default 64M)")
+    add_value(parser, "--size", positive_size, "SIZE", "bytes of that file (default 64M)")
     add(
         "--counts",
         type=_counts,
@@ -59,7 +59,7 @@ def add_arguments(actions: Any) -> None:
         metavar="SIZE,SIZE,...",
         help="stripe sizes, multiples of 64K (default 1M,4M,16M)",
     )
-    add("--repeat", type=positive, default=3, metavar="N", help="rounds (default 3): medians count")
+    add_count(parser, "--repeat", 3, "rounds (default 3): medians count")
     add(
         "--mpiexec",
         metavar="COMMAND",

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pario.cli.arguments import add_count, add_flag
+from pario.cli.arguments import add_count, add_flag, add_value
 from pario.cli.numbers import moment, seconds
 from pario.cli.pages import write_page, write_text
 from pario.cli.paths import path, path_text
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="sort by seconds lost (default), seconds of I/O or wall time",
     )
     _add_filters(parser)
-    parser.add_argument("--html", type=path, metavar="FILE", help="also write an HTML file")
+    add_value(parser, "--html", path, "FILE", "also write an HTML file")
     for name, content in (("csv", "a line for each run"), ("json", "docs/survey.md")):
         parser.add_argument(
             f"--{name}",
@@ -80,13 +80,7 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
         help="only runs that started at 2026-11-30 or 2026-11-30T18:00 (UTC) or later, or within"
         " the last days (7d)",
     )
-    parser.add_argument(
-        "--min-seconds",
-        type=seconds,
-        default=0.0,
-        metavar="S",
-        help="only runs that lose at least S seconds",
-    )
+    add_value(parser, "--min-seconds", seconds, "S", "only runs that lose at least S seconds", 0.0)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
-from pario.cli.arguments import add_flag, add_logs, add_plot, check_plot
+from pario.cli.arguments import add_flag, add_logs, add_plot, add_value, check_plot
 from pario.cli.numbers import between
 from pario.cli.paths import path_text
 from pario.errors import ParioError
@@ -42,13 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             " system, pario bench --calibrate; else the recorded times)"
         ),
     )
-    parser.add_argument(
-        "--stripes",
-        type=_numbers,
-        default=(1,),
-        metavar="N,N,...",
-        help="stripes of its files (default 1)",
-    )
+    add_value(parser, "--stripes", _numbers, "N,N,...", "stripes of its files (default 1)", (1,))
     parser.add_argument(
         "--aggregators",
         type=_numbers,
@@ -56,11 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N,N,...",
         help="aggregators of collective calls (default: chosen by pario)",
     )
-    parser.add_argument(
-        "--ranks",
-        type=_COUNT,
-        metavar="N",
-        help="divide the same work among N ranks (default: as recorded)",
+    add_value(
+        parser, "--ranks", _COUNT, "N", "divide the same work among N ranks (default: as recorded)"
     )
     add_flag(parser, "--list", "list the machines")
     add_flag(parser, "--tables", "print predicted beside published times, in Markdown")
