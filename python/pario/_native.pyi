@@ -256,48 +256,23 @@ class RecordRanks(Protocol):
     def gather(self, mine: bytes) -> list[bytes]:
         """Sends the bytes of each rank to all ranks. Collective."""
 
+#: Of records without an index: format, bytes of each, whether an incomplete last one is left out,
+#: lengths, reaction to damage.
+_Form = tuple[str, int, bool, NDArray[Any], str]
+#: Inputs, format, outputs, seed, memory, temporary directory, threads, way, compression.
+_Shuffle = tuple[list[bytes], str, list[bytes], int, int, bytes, int, str, bool]
+
 def write_record_index(
-    path: bytes,
-    format: str,
-    size: int,
-    drop_last: bool,
-    lengths: NDArray[Any],
-    threads: int,
-    update: bool,
-    damaged: str,
-    show: _Show,
-    ranks: RecordRanks,
+    path: bytes, form: _Form, threads: int, update: bool, show: _Show, ranks: RecordRanks
 ) -> tuple[int, int, bytes]: ...
 def find_record_index(path: bytes) -> bytes: ...
 def write_record_groups(
     path: bytes, format: str, begins: NDArray[Any], firsts: NDArray[Any]
 ) -> tuple[int, bytes]: ...
 def read_record_groups(path: bytes) -> tuple[str, NDArray[Any], NDArray[Any], int]: ...
-def explain_shuffle(
-    inputs: list[bytes],
-    format: str,
-    outputs: list[bytes],
-    seed: int,
-    memory: int,
-    temporary: bytes,
-    threads: int,
-    way: str,
-    compress: bool,
-    ranks: int = 1,
-) -> str: ...
+def explain_shuffle(asked: _Shuffle, ranks: int) -> str: ...
 def shuffle_records(
-    inputs: list[bytes],
-    format: str,
-    outputs: list[bytes],
-    seed: int,
-    memory: int,
-    temporary: bytes,
-    threads: int,
-    way: str,
-    compress: bool,
-    damaged: str,
-    show: _Show,
-    ranks: RecordRanks,
+    asked: _Shuffle, damaged: str, show: _Show, ranks: RecordRanks
 ) -> tuple[int, int, str, int, str]: ...
 def pack_records(
     directory: bytes,
@@ -331,15 +306,7 @@ class RecordFile:
 def open_objects(urls: list[bytes]) -> None: ...
 def describe_block_cache() -> tuple[bytes, int, int] | None: ...
 def open_records(path: bytes, verify: bool) -> RecordFile: ...
-def scan_records(
-    path: bytes,
-    format: str,
-    size: int,
-    drop_last: bool,
-    lengths: NDArray[Any],
-    threads: int,
-    damaged: str,
-) -> tuple[RecordFile, bool, str]: ...
+def scan_records(path: bytes, form: _Form, threads: int) -> tuple[RecordFile, bool, str]: ...
 
 _Order = tuple[str, int, int, int, int]
 _Share = tuple[int, int, int, int, int, int, str]

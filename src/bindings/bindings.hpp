@@ -5,6 +5,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,6 +72,15 @@ inline std::vector<std::string> texts_of(const std::vector<nanobind::bytes>& all
 }
 inline nanobind::bytes to_bytes(std::string_view text) {
   return nanobind::bytes(text.data(), text.size());
+}
+
+/// Converts a name to the value of an enumeration at the same place. Raises ValueError that begins
+/// with `unknown` for other names.
+template <class Value, std::size_t count>
+Value parse_name(const char* const (&names)[count], const std::string& name, const char* unknown) {
+  const auto* found = std::ranges::find(names, name);
+  if (found == std::end(names)) throw nanobind::value_error((unknown + (": " + name)).c_str());
+  return static_cast<Value>(found - std::begin(names));
 }
 
 /// Raises an error as a Python exception.

@@ -80,13 +80,11 @@ std::vector<std::uint64_t> numbers_of(const GivenNumbers& given) {
 records::OrderRequest order_request(const OrderTuple& order, std::vector<std::uint64_t> files) {
   constexpr const char* kNames[] = {"as they lie", "shuffled", "blocks", "interleaved"};
   const auto& [name, seed, epoch, block, group] = order;
-  const auto* found = std::ranges::find(kNames, name);
-  if (found == std::end(kNames)) throw nb::value_error(("no order of records: " + name).c_str());
+  const auto kind = parse_name<records::Ordering>(kNames, name, "no order of records");
   if (block == 0 || group == 0)
     throw nb::value_error("blocks and groups of blocks have at least one record");
   const std::uint64_t count = std::accumulate(files.begin(), files.end(), std::uint64_t{0});
-  records::OrderRequest request{
-      static_cast<records::Ordering>(found - std::begin(kNames)), count, seed, epoch, block, group};
+  records::OrderRequest request{kind, count, seed, epoch, block, group};
   request.files = std::move(files);
   return request;
 }
@@ -103,14 +101,6 @@ T* new_array(std::size_t count, nb::capsule& owner) {
 using Share = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
                          std::uint64_t, std::string>;
 
-records::Remainder remainder_of(const std::string& name) {
-  constexpr const char* kNames[] = {"exact", "pad", "drop", "full batches"};
-  const auto* found = std::ranges::find(kNames, name);
-  if (found == std::end(kNames))
-    throw nb::value_error(("no treatment of remaining records: " + name).c_str());
-  return static_cast<records::Remainder>(found - std::begin(kNames));
-}
-
 records::Schedule schedule_of(const Share& share, std::uint64_t count) {
   const auto& [begin, batch, ranks, rank, stride, offset, remainder] = share;
   std::uint64_t together = 0;
@@ -118,7 +108,10 @@ records::Schedule schedule_of(const Share& share, std::uint64_t count) {
                         __builtin_add_overflow(together, count, &together);
   if (batch == 0 || rank >= ranks || stride == 0 || too_many)
     throw nb::value_error("no such share of an epoch");
-  return {count, begin, batch, ranks, rank, stride, offset, remainder_of(remainder)};
+  constexpr const char* kNames[] = {"exact", "pad", "drop", "full batches"};
+  const auto treatment =
+      parse_name<records::Remainder>(kNames, remainder, "no treatment of remaining records");
+  return {count, begin, batch, ranks, rank, stride, offset, treatment};
 }
 
 /// An order of records, for readers other than the loader. `groups`: the beginnings of blocks of

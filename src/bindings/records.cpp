@@ -5,7 +5,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <exception>
@@ -30,6 +29,12 @@ using records::Dataset;
 
 using Numbers = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Paths = std::vector<nb::bytes>;
+/// Format, bytes of each record, whether an incomplete last one is left out, lengths, reaction to
+/// damage: of the records of a file without an index.
+using Form = std::tuple<std::string, std::uint64_t, bool, Numbers, std::string>;
+/// Inputs, format, outputs, seed, memory, temporary directory, threads, way, compression.
+using Shuffle = std::tuple<Paths, std::string, Paths, std::uint64_t, std::uint64_t, nb::bytes,
+                           unsigned, std::string, bool>;
 
 records::Kind kind_named(const std::string& name) {
   const records::Format* format = records::format_named(name);
@@ -40,10 +45,7 @@ records::Kind kind_named(const std::string& name) {
 /// Parses "ignore", "raise" or "skip".
 records::OnDamage reaction_named(const std::string& name) {
   constexpr const char* kReactions[] = {"ignore", "raise", "skip"};
-  const auto* found = std::ranges::find(kReactions, name);
-  if (found == std::end(kReactions))
-    throw nb::value_error(("no reaction to damaged records: " + name).c_str());
-  return static_cast<records::OnDamage>(found - std::begin(kReactions));
+  return parse_name<records::OnDamage>(kReactions, name, "no reaction to damaged records");
 }
 
 /// Lists name, endings, meaning; True if the file alone determines the places of its records.
@@ -59,9 +61,8 @@ std::string guess_format(const nb::bytes& path) {
   return format == nullptr ? "" : format->name;
 }
 
-records::IndexRequest index_request(const nb::bytes& path, const std::string& format,
-                                    std::uint64_t size, bool drop_last, const Numbers& lengths,
-                                    unsigned threads, const std::string& damaged) {
+records::IndexRequest index_request(const nb::bytes& path, const Form& form, unsigned threads) {
+  const auto& [format, size, drop_last, lengths, damaged] = form;
   return {.path = text_of(path),
           .kind = kind_named(format),
           .record_size = size,
@@ -80,13 +81,9 @@ nb::bytes find_index_path(const nb::bytes& path) {
   return to_bytes(found);
 }
 
-records::ShuffleRequest shuffle_request(const Paths& inputs, const std::string& format,
-                                        const Paths& outputs, std::uint64_t seed,
-                                        std::uint64_t memory, const nb::bytes& temporary,
-                                        unsigned threads, const std::string& way, bool compress) {
+records::ShuffleRequest shuffle_request(const Shuffle& asked) {
   constexpr const char* kWays[] = {"automatic", "memory", "gather", "buckets", "fused"};
-  const auto* found = std::ranges::find(kWays, way);
-  if (found == std::end(kWays)) throw nb::value_error(("no way to shuffle: " + way).c_str());
+  const auto& [inputs, format, outputs, seed, memory, temporary, threads, way, compress] = asked;
   return {.inputs = texts_of(inputs),
           .kind = kind_named(format),
           .outputs = texts_of(outputs),
@@ -94,7 +91,7 @@ records::ShuffleRequest shuffle_request(const Paths& inputs, const std::string& 
           .memory = memory,
           .temporary = text_of(temporary),
           .threads = threads,
-          .way = static_cast<records::Way>(found - std::begin(kWays)),
+          .way = parse_name<records::Way>(kWays, way, "no way to shuffle"),
           .compress = compress};
 }
 
@@ -113,12 +110,11 @@ records::Ranks ranks_of(const nb::object& ranks) {
 }
 
 /// Returns records, bytes of the index, its path. Collective if there are several ranks.
-std::tuple<std::uint64_t, std::uint64_t, nb::bytes> write_index(
-    const nb::bytes& path, const std::string& format, std::uint64_t size, bool drop_last,
-    const Numbers& lengths, unsigned threads, bool update, const std::string& damaged,
-    const Show& show, const nb::object& ranks) {
-  records::IndexRequest request =
-      index_request(path, format, size, drop_last, lengths, threads, damaged);
+std::tuple<std::uint64_t, std::uint64_t, nb::bytes> write_index(const nb::bytes& path,
+                                                                const Form& form, unsigned threads,
+                                                                bool update, const Show& show,
+                                                                const nb::object& ranks) {
+  records::IndexRequest request = index_request(path, form, threads);
   request.ranks = ranks_of(ranks);
   const records::WrittenIndex written = carry_out(show, [&](const records::Show& shown) {
     return records::index_file(request, update, shown);
@@ -127,12 +123,8 @@ std::tuple<std::uint64_t, std::uint64_t, nb::bytes> write_index(
 }
 
 /// Returns the plan as text without executing it; for `ranks` ranks like this one.
-std::string explain_shuffle(const Paths& inputs, const std::string& format, const Paths& outputs,
-                            std::uint64_t seed, std::uint64_t memory, const nb::bytes& temporary,
-                            unsigned threads, const std::string& way, bool compress,
-                            unsigned ranks) {
-  records::ShuffleRequest request =
-      shuffle_request(inputs, format, outputs, seed, memory, temporary, threads, way, compress);
+std::string explain_shuffle(const Shuffle& asked, unsigned ranks) {
+  records::ShuffleRequest request = shuffle_request(asked);
   request.ranks = {.count = ranks, .gather = [ranks](const std::string& mine) {
                      return std::vector<std::string>(ranks, mine);
                    }};
@@ -144,11 +136,8 @@ std::string explain_shuffle(const Paths& inputs, const std::string& format, cons
 /// Returns records, bytes, the plan as text; skipped records, and the error of the first one.
 /// Collective if there are several ranks.
 std::tuple<std::uint64_t, std::uint64_t, std::string, std::uint64_t, std::string> shuffle(
-    const Paths& inputs, const std::string& format, const Paths& outputs, std::uint64_t seed,
-    std::uint64_t memory, const nb::bytes& temporary, unsigned threads, const std::string& way,
-    bool compress, const std::string& damaged, const Show& show, const nb::object& ranks) {
-  records::ShuffleRequest request =
-      shuffle_request(inputs, format, outputs, seed, memory, temporary, threads, way, compress);
+    const Shuffle& asked, const std::string& damaged, const Show& show, const nb::object& ranks) {
+  records::ShuffleRequest request = shuffle_request(asked);
   request.damaged = reaction_named(damaged);
   request.ranks = ranks_of(ranks);
   const auto done =
@@ -203,12 +192,9 @@ base::Result<records::FoundIndex> index_in_memory(const records::IndexRequest& r
 
 /// Returns the records, whether their index is kept in the cache directory, and the error that
 /// prevents it.
-std::tuple<Dataset, bool, std::string> scan_dataset(const nb::bytes& path,
-                                                    const std::string& format, std::uint64_t size,
-                                                    bool drop_last, const Numbers& lengths,
-                                                    unsigned threads, const std::string& damaged) {
-  const records::IndexRequest request =
-      index_request(path, format, size, drop_last, lengths, threads, damaged);
+std::tuple<Dataset, bool, std::string> scan_dataset(const nb::bytes& path, const Form& form,
+                                                    unsigned threads) {
+  const records::IndexRequest request = index_request(path, form, threads);
   const bool searches = records::format_of(request.kind).find != nullptr;
   std::string trouble;
   Dataset dataset = carry_out({}, [&](const records::Show& shown) -> base::Result<Dataset> {
@@ -327,23 +313,20 @@ std::vector<std::tuple<std::uint64_t, std::string>> verify(const Dataset& datase
 void add_records(nb::module_& module) {
   module.def("record_formats", record_formats);
   module.def("guess_record_format", guess_format, "path"_a);
-  module.def("write_record_index", write_index, "path"_a, "format"_a, "size"_a, "drop_last"_a,
-             "lengths"_a, "threads"_a, "update"_a, "damaged"_a, "show"_a, "ranks"_a);
+  module.def("write_record_index", write_index, "path"_a, "form"_a, "threads"_a, "update"_a,
+             "show"_a, "ranks"_a);
   module.def("find_record_index", find_index_path, "path"_a);
   module.def("write_record_groups", write_groups, "path"_a, "format"_a, "begins"_a, "firsts"_a);
   module.def("read_record_groups", read_groups, "path"_a);
-  module.def("explain_shuffle", explain_shuffle, "inputs"_a, "format"_a, "outputs"_a, "seed"_a,
-             "memory"_a, "temporary"_a, "threads"_a, "way"_a, "compress"_a, "ranks"_a = 1);
-  module.def("shuffle_records", shuffle, "inputs"_a, "format"_a, "outputs"_a, "seed"_a, "memory"_a,
-             "temporary"_a, "threads"_a, "way"_a, "compress"_a, "damaged"_a, "show"_a, "ranks"_a);
+  module.def("explain_shuffle", explain_shuffle, "asked"_a, "ranks"_a);
+  module.def("shuffle_records", shuffle, "asked"_a, "damaged"_a, "show"_a, "ranks"_a);
   module.def("pack_records", pack, "directory"_a, "output"_a, "shuffled"_a, "seed"_a, "threads"_a,
              "show"_a, "ranks"_a);
   module.def("convert_records", convert, "inputs"_a, "outputs"_a, "format"_a, "damaged"_a, "show"_a,
              "ranks"_a);
   module.def("measure_device", measure_device, "path"_a, "length"_a);
   module.def("open_records", open_dataset, "path"_a, "verify"_a);
-  module.def("scan_records", scan_dataset, "path"_a, "format"_a, "size"_a, "drop_last"_a,
-             "lengths"_a, "threads"_a, "damaged"_a);
+  module.def("scan_records", scan_dataset, "path"_a, "form"_a, "threads"_a);
   nb::class_<Dataset>(module, "RecordFile")
       .def("__len__", &Dataset::count)
       .def_prop_ro("format", [](const Dataset& dataset) { return dataset.format().name; })

@@ -401,20 +401,10 @@ def test_an_exchange_after_an_interrupt_waits_for_other_ranks(tmp_path):
         waits.append("the interrupt")
         raise KeyboardInterrupt
 
+    memory = 1 << 40  # more than the tests before it have left in memory
+    output, temporary = os.fsencode(tmp_path / "out"), os.fsencode(tmp_path)
+    asked = ([os.fsencode(lines)], "lines", [output], 7, memory, temporary, 1, "buckets", False)
     with pytest.raises(KeyboardInterrupt):
-        shuffle_records(
-            [os.fsencode(lines)],
-            "lines",
-            [os.fsencode(tmp_path / "out")],
-            7,
-            1 << 40,  # more than the tests before it have left in memory
-            os.fsencode(tmp_path),
-            1,
-            "buckets",
-            False,
-            "raise",
-            show,
-            SimpleNamespace(rank=0, size=2, gather=gather),
-        )
+        shuffle_records(asked, "raise", show, SimpleNamespace(rank=0, size=2, gather=gather))
     after = waits[waits.index("the interrupt") + 1 :]
     assert after and set(after) == {None}, "a wait ended before its patience"

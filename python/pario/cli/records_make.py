@@ -67,17 +67,9 @@ def _index_one(
     with show_together(path, ranks) as show:
         kind = format_of(path, arguments.format)
         lengths = _lengths(arguments.lengths)
+        form = (kind, arguments.size, arguments.drop_last, lengths, arguments.errors)
         records, size, place = write_record_index(
-            os.fsencode(path),
-            kind,
-            arguments.size,
-            arguments.drop_last,
-            lengths,
-            threads,
-            update,
-            arguments.errors,
-            show,
-            ranks,
+            os.fsencode(path), form, threads, update, show, ranks
         )
     if not ranks.is_first:
         return
@@ -349,18 +341,8 @@ def _as_raw(path: str, arguments: argparse.Namespace) -> Iterator[str]:
                 lengths.extend(np.diff(offsets).tolist())
         say_skipped(path, sum(records for records, _ in skipped), skipped[0][1] if skipped else "")
         raw.flush()
-        write_record_index(
-            os.fsencode(raw.name),
-            "raw",
-            0,
-            False,
-            np.array(lengths),
-            1,
-            False,
-            "raise",
-            lambda *_: None,
-            OneRank(),
-        )
+        form = ("raw", 0, False, np.array(lengths), "raise")
+        write_record_index(os.fsencode(raw.name), form, 1, False, lambda *_: None, OneRank())
         yield raw.name
 
 

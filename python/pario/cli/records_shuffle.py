@@ -33,14 +33,14 @@ def shuffle(arguments: argparse.Namespace, ranks: Ranks) -> int:
     asked = ranks.agree("pario records shuffle", lambda: _request(arguments, ranks))
     if arguments.explain:
         if ranks.is_first:
-            print(explain_shuffle(*asked, ranks.size), end="")
+            print(explain_shuffle(asked, ranks.size), end="")
         return 0
     with (
         show_together(arguments.output, ranks) as show,
         local_outputs(asked[2], arguments.tmp or "") as outputs,
     ):
         local = (asked[0], asked[1], outputs, *asked[3:])
-        records, size, _, skipped, first = shuffle_records(*local, arguments.errors, show, ranks)
+        records, size, _, skipped, first = shuffle_records(local, arguments.errors, show, ranks)
     first = find_first_text(ranks, first)
     if ranks.is_first:
         print_note(f"{arguments.output}: {wording.count(records)} records, {wording.size(size)}")

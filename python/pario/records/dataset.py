@@ -437,9 +437,8 @@ def _scan(name: bytes, format: str, options: _Options) -> tuple[RecordFile, bool
     import numpy as np
 
     lengths = np.asarray(options.lengths, dtype=np.uint64)
-    file, kept, trouble = scan_records(
-        name, format, options.size, options.drop_last, lengths, THREADS, options.damaged
-    )
+    form = (format, options.size, options.drop_last, lengths, options.damaged)
+    file, kept, trouble = scan_records(name, form, THREADS)
     if trouble:
         _warn_once(trouble)
     return file, kept
