@@ -11,7 +11,8 @@
 # make changelog RELEASE=0.2.0   join the fragments of changelog.d into CHANGELOG.md
 # make manuals   manual page and completions of bash, zsh, fish in build/share
 # make wheel     wheels in dist/ for glibc 2.28, x86-64 and aarch64, by Zig from PyPI; checks them
-# make conformance   keep the results of make test-all in docs/results, write docs/conformance.md
+# make conformance   keep the results of make test-all in docs/results, write docs/conformance.md.
+#                BUSY=1 leaves out their seconds
 # make flaky     run tests COUNT=20 times each beside a load, to find those that fail sometimes.
 #                TESTS='tests/mpi -m "not exhaustive"' selects tests, RESTART=1 begins anew
 # make fuzz      run each fuzzer for SECONDS_EACH=60; new inputs stay in build/fuzz/corpus
@@ -75,7 +76,8 @@ test-all: $(VENV)/setup-all.stamp build
 	  $(STEPS)
 
 conformance:
-	$(PYTHON) -m tools.write_conformance --add build/test-all/results.jsonl
+	$(PYTHON) -m tools.write_conformance --add build/test-all/results.jsonl \
+	  $(if $(BUSY),--busy)
 
 flaky: $(VENV)/setup-all.stamp build
 	$(PYTHON) -m tools.find_flaky --count $(COUNT) $(if $(RESTART),--restart) -- $(TESTS)

@@ -1,21 +1,23 @@
 """Writes docs/conformance.md from the result files of `make test-all` in docs/results.
 
-usage: python -m tools.write_conformance [--add RESULTS]
+usage: python -m tools.write_conformance [--add RESULTS [--busy]]
 
 Several files are parts of one complete run, such as steps on different days: a test of a later
 file replaces the same test of an earlier one, and the page names the commit of each part. Remove
-a part that later ones replace.
+a part that later ones replace. The seconds of a part that ran on a busy machine are left out.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import lzma
 import re
 import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from tests.support.results_file import Result, Results, ResultsError, format_counts, read_results
@@ -52,7 +54,7 @@ _TITLES = {step.name: step.title for step in STEPS}
 
 def write_page(parts: Sequence[Results]) -> str:
     """The whole page, in Markdown. `parts`: at least one result file, the oldest first."""
-    latest = {name: result for part in parts for name, result in part.latest.items()}
+    latest = {result.test: result for part in parts for result in _list_results(part)}
     every = list(latest.values())
     sections = [
         _write_header(parts, every),
@@ -65,6 +67,13 @@ def write_page(parts: Sequence[Results]) -> str:
         _write_reruns(parts),
     ]
     return "\n".join(line for section in sections for line in section)
+
+
+def _list_results(part: Results) -> Iterator[Result]:
+    """The results of a part, without counts of seconds if the machine was busy."""
+    busy = part.header.get("busy", False)
+    for result in part.latest.values():
+        yield replace(result, counts={}) if busy else result
 
 
 def _write_header(parts: Sequence[Results], every: Sequence[Result]) -> Iterator[str]:
@@ -114,7 +123,7 @@ def _write_suites(every: Sequence[Result]) -> Iterator[str]:
     yield ""
     yield from _write_suite_table(names, mpis, pairs, _format_passes)
     yield "Seconds of the programs that passed with both, with pario's MPI-IO and in brackets with"
-    yield "the MPI's own:"
+    yield "the MPI's own; a dash: not run on an idle machine."
     yield ""
     yield from _write_suite_table(names, mpis, pairs, _format_seconds)
 
@@ -156,14 +165,17 @@ def _format_ratio(results: Sequence[Result]) -> str:
 
 
 def _format_seconds(pairs: Sequence[_Pair]) -> str:
-    both = [(ours, own) for ours, own in pairs if own and ours.outcome == own.outcome == "passed"]
+    both = [
+        (ours.counts["milliseconds"], own.counts["milliseconds"])
+        for ours, own in pairs
+        if own
+        and ours.outcome == own.outcome == "passed"
+        and "milliseconds" in ours.counts
+        and "milliseconds" in own.counts
+    ]
     if not both:
         return "-"
-    return f"{_sum_seconds(ours for ours, _ in both):.1f} ({_sum_seconds(o for _, o in both):.1f})"
-
-
-def _sum_seconds(results: Iterable[Result]) -> float:
-    return sum(result.counts.get("milliseconds", 0) for result in results) / 1000
+    return "{:.1f} ({:.1f})".format(*(sum(column) / 1000 for column in zip(*both, strict=True)))
 
 
 def _write_areas(every: Sequence[Result]) -> Iterator[str]:
@@ -265,12 +277,14 @@ def _format_row(*cells: object) -> str:
     return f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def add_part(results: Path, folder: Path) -> Path:
+def add_part(results: Path, folder: Path, busy: bool) -> Path:
     """Compresses a result file into the folder of parts, under its date and commit."""
     part = read_results(results)
+    _, _, rows = results.read_text(encoding="utf-8").partition("\n")
+    text = json.dumps(part.header | {"busy": busy}, separators=(",", ":")) + "\n" + rows
     name = f"{part.header['date'][:10]}-{part.header['commit'][:8]}.jsonl.xz"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_bytes(lzma.compress(results.read_bytes()))
+    (folder / name).write_bytes(lzma.compress(text.encode()))
     return folder / name
 
 
@@ -285,10 +299,11 @@ def read_parts(folder: Path) -> list[Results]:
 def main(arguments: Sequence[str] | None = None, docs: Path = ROOT / "docs") -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.write_conformance")
     parser.add_argument("--add", type=Path, metavar="RESULTS", help="keep a new result file first")
+    parser.add_argument("--busy", action="store_true", help="other work ran beside the new part")
     options = parser.parse_args(arguments)
     try:
         if options.add:
-            print(add_part(options.add, docs / "results"))
+            print(add_part(options.add, docs / "results", options.busy))
         page = write_page(read_parts(docs / "results"))
     except (ResultsError, OSError) as error:
         print(f"write_conformance: {error}", file=sys.stderr)

@@ -73,7 +73,7 @@ dash: not run.
 | hdf5 | 1/1 | - |
 
 Seconds of the programs that passed with both, with pario's MPI-IO and in brackets with
-the MPI's own:
+the MPI's own; a dash: not run on an idle machine.
 
 | suite | mpich-4 | mpich-5 |
 |---|---|---|
@@ -161,6 +161,13 @@ def test_the_page_of_two_parts_of_a_run(tmp_path: Path) -> None:
     assert (tmp_path / "docs/conformance.md").read_text() == PAGE
     parts = sorted(path.name for path in (tmp_path / "docs/results").iterdir())
     assert parts == ["2030-01-02-01234567.jsonl.xz", "2030-01-03-fedcba98.jsonl.xz"]
+
+
+def test_a_busy_machine_gives_no_seconds(tmp_path: Path) -> None:
+    suites = write_results(tmp_path / "suites", SUITE_ROWS, ["suites"], LATER)
+    assert main(["--add", str(suites), "--busy"], tmp_path) == 0
+    page = (tmp_path / "conformance.md").read_text()
+    assert "| mpich-io | - | 2/3 (1/3) |" in page and "| mpich-io | - | - |" in page
 
 
 def test_the_page_in_the_documentation_is_that_of_its_result_files() -> None:
