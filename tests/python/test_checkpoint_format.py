@@ -142,7 +142,7 @@ def test_files_have_generations(tmp_path):
     assert (master.generation, master.step, master.part) == (3, 9, -1)
     assert part == Identity(3, 9, master.save, 0)
     assert read_identity(paths[3]).generation == 4
-    found, problem = Store(tmp_path).read_manifest()
+    found, problem = Store(tmp_path).manifest.read()
     assert not problem and [(one.generation, one.name) for one in found.listed] == [
         (1, "step-00000005"),
         (2, "step-00000002"),
@@ -172,7 +172,7 @@ def test_a_damaged_manifest_is_named_and_written_again(tmp_path):
         assert load(None, tmp_path).step == 1
     with Writer(None, tmp_path, durable=False) as writer:
         writer.save(2, {"T": 1})
-    assert Store(tmp_path).read_manifest()[0].last == 3
+    assert Store(tmp_path).manifest.read()[0].last == 3
 
 
 def test_the_manifest_gives_the_order_of_damaged_files(tmp_path):

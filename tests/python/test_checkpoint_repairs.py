@@ -228,7 +228,7 @@ def test_a_leftover_that_cannot_be_removed_is_an_error_that_names_it(tmp_path, m
     def fail(path):
         raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
 
-    monkeypatch.setattr("pario.checkpoint.store.remove", fail)
+    monkeypatch.setattr("pario.checkpoint.manifest.remove", fail)
     with pytest.raises(CheckpointError, match=r"/\.MANIFEST\.part: Input/output error"):
         Writer(None, tmp_path)
 

@@ -65,7 +65,7 @@ def test_the_rules_combine(tmp_path, writers, options):
     for some in runs:
         save(tmp_path / "ck", some, keep, **options)
     assert steps_in(tmp_path / "ck") == [0, 20, 30, 50, 60, 80, 90]
-    listed = Store(tmp_path / "ck").read_manifest()[0].listed
+    listed = Store(tmp_path / "ck").manifest.read()[0].listed
     assert sorted(int(one.name[5:13]) for one in listed) == [0, 20, 30, 50, 60, 80, 90]
     assert not list((tmp_path / "ck").glob("*.gone"))
 

@@ -330,7 +330,7 @@ def _list_flaws(store: Store, found: Sequence[Found], step: int | None) -> list[
     """Messages about the manifest, damaged records and newer unfinished checkpoints."""
     messages = []
     if step is None:
-        problem = store.read_manifest()[1]
+        problem = store.manifest.read()[1]
         messages = [problem] if problem else []
         missing = store.missing()
         messages += [f"{store.directory / one.name}: listed, but not there" for one in missing]

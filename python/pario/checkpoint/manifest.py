@@ -3,9 +3,15 @@ published (docs/checkpoint-format.md)."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from pario.checkpoint.checksum import checksum_bytes
+from pario.checkpoint.errors import CheckpointError
+from pario.publishing import remove
 
 #: The name of the manifest, and the beginnings of its lines.
 MANIFEST = "MANIFEST"
@@ -33,6 +39,47 @@ class Manifest:
     def generation_of(self, name: str) -> int:
         """The generation of a checkpoint; 0 if it is not listed."""
         return next((one.generation for one in self.listed if one.name == name), 0)
+
+
+class ManifestFile:
+    """The manifest of a directory. ``durable``: it is flushed to the disk."""
+
+    def __init__(self, directory: Path, *, durable: bool) -> None:
+        self._path, self._aside = directory / MANIFEST, directory / f".{MANIFEST}.part"
+        self._durable = durable
+
+    def read(self) -> tuple[Manifest, str]:
+        """The manifest, and the reason why it cannot be used; then it is empty."""
+        try:
+            return decode_manifest(self._path.read_bytes()), ""
+        except (FileNotFoundError, NotADirectoryError):
+            return Manifest(), ""
+        except OSError as error:
+            return Manifest(), f"{self._path}: {error.strerror}"
+        except ValueError as error:
+            return Manifest(), f"{self._path}: {error}"
+
+    def prepare(self, listed: Sequence[Listed]) -> None:
+        """Writes a manifest of these checkpoints beside the existing one."""
+        last = max([self.read()[0].last, *(one.generation for one in listed)])
+        try:
+            with self._aside.open("wb") as file:
+                file.write(encode_manifest(Manifest(last, tuple(listed))))
+                file.flush()
+                if self._durable:
+                    os.fsync(file.fileno())
+        except OSError as error:
+            with suppress(OSError):
+                self._aside.unlink(missing_ok=True)
+            raise CheckpointError(f"{self._aside}: {error.strerror}") from error
+
+    def publish(self) -> None:
+        """Replaces the existing manifest by the prepared one."""
+        self._aside.replace(self._path)
+
+    def remove_prepared(self) -> None:
+        """Removes a manifest that a killed process has prepared."""
+        remove(self._aside)
 
 
 def encode_manifest(manifest: Manifest) -> bytes:

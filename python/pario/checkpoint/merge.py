@@ -103,7 +103,7 @@ class _Target:
                 f"{here} does not have the name of its step {header.step}: name the output file"
             )
         if saved is None:
-            generation = store.read_manifest()[0].generation_of(here.name)
+            generation = store.manifest.read()[0].generation_of(here.name)
             self.identity = replace(self.identity, generation=generation)
         store.claim(torn=False)
         self._store, self.part = store, store.part(header.step)

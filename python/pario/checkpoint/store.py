@@ -20,7 +20,7 @@ from pathlib import Path
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.identity import Identity, read_record
 from pario.checkpoint.lock import DirectoryLock
-from pario.checkpoint.manifest import MANIFEST, Listed, Manifest, decode_manifest, encode_manifest
+from pario.checkpoint.manifest import Listed, Manifest, ManifestFile
 from pario.checkpoint.removal import GONE, Removal, gone_path
 from pario.paths import local_path
 from pario.publishing import remove, sync_directory
@@ -48,6 +48,11 @@ class Found:
     def key(self) -> tuple[int, int]:
         """Sort key; oldest first."""
         return self.generation, self.step
+
+    @property
+    def listed(self) -> Listed:
+        """Its row in the manifest."""
+        return Listed(self.generation, self.path.name, self.save)
 
     @property
     def modified(self) -> int:
@@ -93,6 +98,7 @@ class Store:
     ) -> None:
         self.directory = local_path(directory, CheckpointError)
         self.in_parts, self.has_manifest, self.durable = in_parts, has_manifest, durable
+        self.manifest = ManifestFile(self.directory, durable=durable)
         self._last = 0
         self._identities: dict[tuple[str, int, int], Identity | None] = {}
         #: Files with damaged records, and the damage.
@@ -133,7 +139,7 @@ class Store:
             unfinished = _PARTS if torn else ()
             for found in self._find((*unfinished, GONE, ".h5" + GONE, _OLD + GONE)):
                 remove(found.path)
-            remove(self._manifest_aside)
+            self.manifest.remove_prepared()
         except BaseException as error:
             self.release()
             if isinstance(error, OSError):
@@ -154,7 +160,7 @@ class Store:
     @property
     def last_published(self) -> int:
         """The highest published generation, according to the manifest."""
-        return self.read_manifest()[0].last
+        return self.manifest.read()[0].last
 
     def await_removal(self) -> None:
         """Waits until removed files occupy no space any more."""
@@ -180,52 +186,14 @@ class Store:
 
     def missing(self) -> list[Listed]:
         """Listed checkpoints that do not exist and are newer than all existing ones."""
-        listed = self.read_manifest()[0].listed  # first: others may be published meanwhile
+        listed = self.manifest.read()[0].listed  # first: others may be published meanwhile
         newest = max((found.generation for found in self.complete()), default=0)
         absent = [one for one in listed if not (self.directory / one.name).exists()]
         return [one for one in absent if one.generation > newest]
 
-    def read_manifest(self) -> tuple[Manifest, str]:
-        """The manifest, and the reason why it cannot be used; then it is empty."""
-        path = self.directory / MANIFEST
-        try:
-            return decode_manifest(path.read_bytes()), ""
-        except (FileNotFoundError, NotADirectoryError):
-            return Manifest(), ""
-        except OSError as error:
-            return Manifest(), f"{path}: {error.strerror}"
-        except ValueError as error:
-            return Manifest(), f"{path}: {error}"
-
-    def write_manifest(self) -> None:
-        """Lists the existing checkpoints, after a removal."""
-        self._prepare_manifest(self.complete()).replace(self.directory / MANIFEST)
-        self._sync(self.directory)
-
-    @property
-    def _manifest_aside(self) -> Path:
-        return self.directory / f".{MANIFEST}.part"
-
-    def _prepare_manifest(self, found: Sequence[Found]) -> Path:
-        """Writes a manifest of these checkpoints beside the existing one, and flushes it if the
-        store is durable."""
-        last = max([self.last_published, *(one.generation for one in found)])
-        listed = tuple(Listed(one.generation, one.path.name, one.save) for one in found)
-        try:
-            with self._manifest_aside.open("wb") as file:
-                file.write(encode_manifest(Manifest(last, listed)))
-                file.flush()
-                if self.durable:
-                    os.fsync(file.fileno())
-        except OSError as error:
-            with suppress(OSError):
-                self._manifest_aside.unlink(missing_ok=True)
-            raise CheckpointError(f"{self._manifest_aside}: {error.strerror}") from error
-        return self._manifest_aside
-
     def _find(self, endings: tuple[str, ...]) -> list[Found]:
         found = []
-        listed = self.read_manifest()[0] if self.has_manifest else Manifest()
+        listed = self.manifest.read()[0] if self.has_manifest else Manifest()
         for path in self._paths():
             match = _NAME.fullmatch(path.name)
             if match and match[2] in endings:
@@ -324,8 +292,9 @@ class Store:
         kept = [one for one in ordered if one not in removed]
         newest = kept[-1]
         gone = [one.path for one in found if one.path != path and one not in kept]
-        listed = [replace(one, path=path) if one is new else one for one in kept]
-        aside = self._prepare_manifest(listed) if self.has_manifest else None
+        if self.has_manifest:
+            published = (replace(one, path=path) if one is new else one for one in kept)
+            self.manifest.prepare([one.listed for one in published])
         if path.is_dir():  # a rename replaces files only
             old = path.with_name(path.name + _OLD)
             remove(old)
@@ -334,8 +303,8 @@ class Store:
         else:
             gone += self._link_replaced(path)
         part.replace(path)
-        if aside is not None:
-            aside.replace(self.directory / MANIFEST)
+        if self.has_manifest:
+            self.manifest.publish()
         self._sync(self.directory)
         self._removal.start(gone)
         self._link(path if newest is new else newest.path)
@@ -375,7 +344,9 @@ class Store:
         removed = [one.path for one in select_removable(self.complete())]
         self._removal.start(removed)
         if removed:
-            self.write_manifest()
+            self.manifest.prepare([one.listed for one in self.complete()])
+            self.manifest.publish()
+            self._sync(self.directory)
         return removed
 
 
