@@ -42,6 +42,24 @@ std::uint64_t cyclic_window(std::uint64_t unit, std::uint64_t wanted) {
   return window;
 }
 
+/// True if one window should hold all bytes of a call: it would end before a second one had begun.
+/// Several windows of a read are read at the same time; those of a write wait for each other.
+bool needs_one_window(Direction direction, const Facts& facts, const layout::StripeLayout& layout,
+                      std::uint64_t wanted) {
+  constexpr std::uint64_t kMost = 2 * kLeastWindow;
+  const std::uint64_t read = std::min(kMost, kLeastShare * std::bit_ceil(facts.node_ranks));
+  const std::uint64_t most = direction == Direction::write ? kMost : read;
+  return on_one_node(layout.kind) && facts.nodes.size() == 1 &&
+         facts.hull.length() <= std::min(most, wanted);
+}
+
+/// Returns the least size of windows, which begin at its multiples, of which one holds `extent`.
+std::uint64_t window_around(base::Extent extent) {
+  std::uint64_t window = kLeastWindow;
+  while (extent.begin / window != (extent.end - 1) / window) window *= 2;
+  return window;
+}
+
 std::uint64_t contiguous_window(const Facts& facts, std::uint64_t unit, std::uint64_t wanted) {
   if (unit > kLargestUnit * wanted) return cyclic_window(unit, wanted);
   const std::uint64_t shared =
@@ -177,8 +195,9 @@ void place_windows(Plan& plan, const Facts& facts, const layout::StripeLayout& l
   plan.unit = domain_unit(layout) * together;
   plan.granule = facts.granule;
   const std::uint64_t wanted = wanted_window(plan.direction, facts, layout, hints);
-  const std::uint64_t window =
+  std::uint64_t window =
       plan.cyclic ? cyclic_window(plan.unit, wanted) : contiguous_window(facts, plan.unit, wanted);
+  if (needs_one_window(plan.direction, facts, layout, wanted)) window = window_around(facts.hull);
   plan.window = window_that_fits(window, facts, hints.pario_memory);
   const std::uint64_t room = hints.pario_memory / slot_bytes(plan.window, facts);
   plan.slots = static_cast<std::uint32_t>(
