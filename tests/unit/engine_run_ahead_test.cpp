@@ -26,6 +26,12 @@ base::Status write_at(SharedFile& file, std::uint64_t offset, char fill,
       .status();
 }
 
+/// Moves the pieces of all ranks in rank order, by the shared pointer.
+base::Status write_ordered(SharedFile& file, char fill) {
+  const auto begin = file.pointer().order(kPiece, "write_ordered");
+  return begin ? write_at(file, *begin, fill) : begin.status();
+}
+
 /// Pieces of 10 bytes, of all ranks in turn.
 base::Status write_pieces(SharedFile& file, int rank, char fill) {
   std::vector<std::byte> buffer(kPiece, static_cast<std::byte>(fill));
@@ -63,6 +69,23 @@ TEST(RunAheadParts, AreThoseOutsideOfOtherExtents) {
   EXPECT_EQ(parts_outside({10, 20}, {{18, 30}, {0, 12}, {13, 14}, {13, 15}}),
             (Parts{{12, 13}, {15, 18}}));
   EXPECT_EQ(parts_outside({10, 20}, {{5, 30}}), Parts{});
+}
+
+TEST(RunAhead, RanksMeetOnceInOrderedCalls) {
+  const Directory directory;
+  const std::string path = directory / "ordered";
+  with_file(kTwo, fresh(path), [](SharedFile& file, comm::Comm& ranks) {
+    const char first = ranks.rank() == 0 ? 'a' : 'b';
+    for (int call = 0; call < 20; ++call)
+      EXPECT_OK(write_ordered(file, static_cast<char>(first + call % 2 * 2)));
+    EXPECT_EQ(file.statistics().direct, 20u);
+    EXPECT_EQ(file.statistics().ran_ahead, 20u - 7) << "other meetings in 1 to 4, 6, 10 and 18";
+  });
+  const std::string two = std::string(kPiece, 'a') + std::string(kPiece, 'b') +
+                          std::string(kPiece, 'c') + std::string(kPiece, 'd');
+  std::string all;
+  for (int i = 0; i < 10; ++i) all += two;
+  EXPECT_EQ(read_file(path), all);
 }
 
 TEST(RunAhead, MeetingsBecomeRare) {

@@ -42,6 +42,30 @@ TEST(EngineSharedPointer, OrdersRanks) {
     });
 }
 
+TEST(EngineSharedPointer, GivesNoByteTwiceIfOneRankMovesItAtOnce) {
+  const Directory directory;
+  for (const auto& shape : shapes()) {
+    std::mutex mutex;
+    std::set<std::uint64_t> bytes;
+    with_file(shape, fresh(directory / "mixed"), [&](SharedFile& file, comm::Comm& ranks) {
+      for (int call = 0; call < 50; ++call) {
+        const auto ordered = file.pointer().order(2, "write_ordered");
+        ASSERT_TRUE(ordered.ok()) << ordered.error().text();
+        const auto own = file.pointer().advance(call % ranks.size() == ranks.rank() ? 1 : 0);
+        ASSERT_TRUE(own.ok()) << own.error().text();
+        const std::scoped_lock lock(mutex);
+        EXPECT_TRUE(bytes.insert(*ordered).second);
+        EXPECT_TRUE(bytes.insert(*ordered + 1).second);
+        if (call % ranks.size() == ranks.rank()) {
+          EXPECT_TRUE(bytes.insert(*own).second);
+        }
+      }
+    });
+    EXPECT_EQ(bytes.size(), 100 * shape.size() + 50);
+    EXPECT_EQ(*bytes.rbegin(), bytes.size() - 1) << "no byte is left out";
+  }
+}
+
 TEST(EngineSharedPointer, IsAtTheBeginningOfANewView) {
   const Directory directory;
   for (const auto& shape : shapes())

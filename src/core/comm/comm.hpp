@@ -79,6 +79,9 @@ std::string format_ranks(std::span<const int> ranks);
 base::Status wait_until(const base::FutexWord& word, const std::function<bool()>& done,
                         const Patience& patience);
 
+/// Waits until `done()` is true, for something rare: the ranks that make it true wake none.
+base::Status poll_until(const std::function<bool()>& done, const Patience& patience);
+
 /// Sleeps for 1/16 of the time waited so far: a microsecond at least, a millisecond at most.
 void sleep_for_share(std::uint64_t waited_ns);
 

@@ -27,6 +27,15 @@ base::Status outcome(std::span<const std::unique_ptr<Pending>> messages) {
   return {};
 }
 
+/// True if the wait ends at once.
+bool spin_briefly(const std::function<bool()>& done) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (done()) return true;
+    base::pause_cpu();
+  }
+  return false;
+}
+
 void pause_any(std::span<const std::unique_ptr<Pending>> messages, const PatienceTimer& timer) {
   for (const auto& message : messages)
     if (message && !message->test())
@@ -70,10 +79,7 @@ base::Status PatienceTimer::call_due() {
 
 base::Status wait_until(const base::FutexWord& word, const std::function<bool()>& done,
                         const Patience& patience) {
-  for (int i = 0; i < kSpins; ++i) {
-    if (done()) return {};
-    base::pause_cpu();
-  }
+  if (spin_briefly(done)) return {};
   PatienceTimer timer(patience);
   while (true) {
     const std::uint32_t seen = word.load(std::memory_order_acquire);
@@ -82,6 +88,16 @@ base::Status wait_until(const base::FutexWord& word, const std::function<bool()>
     if (done()) return {};
     if (auto status = timer.call_due(); !status) return status;
   }
+}
+
+base::Status poll_until(const std::function<bool()>& done, const Patience& patience) {
+  if (spin_briefly(done)) return {};
+  PatienceTimer timer(patience);
+  while (!done()) {
+    sleep_for_share(timer.waited_ns());
+    if (base::Status status = timer.call_due(); !status) return status;
+  }
+  return {};
 }
 
 base::Status wait_all(std::span<const std::unique_ptr<Pending>> messages,

@@ -97,7 +97,7 @@ void CollectiveCalls::defer_error(const base::Error& error) {
 
 base::Result<CollectiveCalls::Notices> CollectiveCalls::meet(const Call& call) {
   make_up_for_missed_call();
-  if (run_ahead_) run_ahead_->end_series(call.moves_data);
+  if (run_ahead_ && !call.keeps_series) run_ahead_->end_series(call.moves_data);
   for (std::optional<Call> missed = take_missed_call();; missed.reset()) {
     const base::Result<Notices> notices = exchange_notices(call, missed);
     if (!notices) return complete_error(notices.error(), call);

@@ -24,6 +24,7 @@ struct Call {
   std::optional<base::Error> error = {};  ///< the reason why this rank cannot take part
   bool moves_data = false;                ///< a read or write; it may meet one of another name
   bool compare_names = false;             ///< unless this is set (check mode)
+  bool keeps_series = false;              ///< the data access that follows may be one of a series
   pattern::Summary summary = {};
   plan::Direction direction = plan::Direction::write;
   comm::WaitLimits limits = {};

@@ -161,6 +161,8 @@ class SharedPointer {
   void remove();
 
  private:
+  base::Result<std::uint64_t> advance_together(std::uint64_t bytes, const char* call);
+
   FileContext& context_;
   Transfers& transfers_;
   std::unique_ptr<PointerStore> store_;

@@ -18,15 +18,26 @@ using Position = base::Result<std::uint64_t>;
 
 class PointerInMemory final : public PointerStore {
  public:
-  explicit PointerInMemory(std::atomic<std::uint64_t>& word) : word_(word) {}
-  Position advance(std::uint64_t bytes) override { return word_.fetch_add(bytes); }
+  explicit PointerInMemory(PointerWords& words) : words_(words) {}
+  Position advance(std::uint64_t bytes) override { return words_.position.fetch_add(bytes); }
+  std::optional<Position> advance_once(std::uint64_t number, std::uint64_t bytes,
+                                       const comm::Patience& patience) override {
+    std::uint64_t latest = words_.claimed.load();
+    if (latest != number && words_.claimed.compare_exchange_strong(latest, number)) {
+      words_.before = words_.position.fetch_add(bytes);
+      words_.advanced = number;
+    }
+    const auto has_advanced = [&] { return words_.advanced.load() == number; };
+    const base::Status waited = comm::poll_until(has_advanced, patience);
+    return waited ? Position(words_.before.load()) : waited.error();
+  }
   base::Status set(std::uint64_t position) override {
-    word_ = position;
+    words_.position = position;
     return {};
   }
 
  private:
-  std::atomic<std::uint64_t>& word_;
+  PointerWords& words_;
 };
 
 std::string make_hidden_name(const std::string& path, std::uint64_t number) {
@@ -94,8 +105,8 @@ class PointerInFile final : public PointerStore {
 
 }  // namespace
 
-std::unique_ptr<PointerStore> make_pointer_in_memory(std::atomic<std::uint64_t>& word) {
-  return std::make_unique<PointerInMemory>(word);
+std::unique_ptr<PointerStore> make_pointer_in_memory(PointerWords& words) {
+  return std::make_unique<PointerInMemory>(words);
 }
 
 std::unique_ptr<PointerStore> make_pointer_in_file(const std::string& path, std::uint64_t number) {

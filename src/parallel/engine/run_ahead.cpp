@@ -9,17 +9,6 @@ constexpr std::uint64_t kMostDoublings = 8;
 constexpr std::uint64_t kFirstMeetings = 3;  // without a series after them
 static_assert((1 << kMostDoublings) - 1 == RunAhead::kMost);
 
-/// Waits for something rare: ranks that make it true do not wake this one.
-template <class Done>
-base::Status poll_until(const Done& done, const comm::Patience& patience) {
-  comm::PatienceTimer timer(patience);
-  while (!done()) {
-    comm::sleep_for_share(timer.waited_ns());
-    if (base::Status status = timer.call_due(); !status) return status;
-  }
-  return {};
-}
-
 bool overlap(base::Extent a, base::Extent b) { return !base::intersection(a, b).empty(); }
 
 }  // namespace
@@ -75,7 +64,8 @@ base::Result<bool> RunAhead::all_differ(std::uint64_t number,
     return std::ranges::all_of(lines_,
                                [&](const Line& line) { return line.begun.load() >= number; });
   };
-  if (const base::Status status = poll_until(have_begun, patience); !status) return status.error();
+  if (const base::Status status = comm::poll_until(have_begun, patience); !status)
+    return status.error();
   return std::ranges::all_of(lines_, [&](const Line& line) {
     return entry(line, number).differs.load(std::memory_order_relaxed) != 0;
   });
@@ -98,7 +88,7 @@ bool RunAhead::must_wait(std::uint64_t number, base::Extent extent) const {
 
 base::Status RunAhead::wait_for_earlier(std::uint64_t number, base::Extent extent,
                                         const comm::Patience& patience) const {
-  return poll_until([&] { return !must_wait(number, extent); }, patience);
+  return comm::poll_until([&] { return !must_wait(number, extent); }, patience);
 }
 
 const RunAhead::Seen& RunAhead::look_at(std::size_t rank, std::uint64_t number,

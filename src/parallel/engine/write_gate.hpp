@@ -15,13 +15,14 @@
 
 #include "core/base/base.hpp"
 #include "core/comm/comm.hpp"
+#include "parallel/engine/pointer_store.hpp"
 
 namespace pario::engine {
 
 /// The memory that the ranks of a node share for one file; zeroed at first. One PlainWrites per
 /// rank of the node follows.
 struct NodeState {
-  std::atomic<std::uint64_t> shared_pointer;
+  PointerWords shared_pointer;
   std::atomic<std::uint32_t> modifying;  ///< read-modify-writes inside or waiting
   base::FutexWord changes;               ///< changed and woken when a waiting rank may continue
 };
