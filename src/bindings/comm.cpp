@@ -188,7 +188,7 @@ class Comm {
   class Waiting {
    public:
     Waiting(comm::Comm& comm, double patience, nb::callable check)
-        : watchdog_(comm, comm,
+        : watchdog_(comm,
                     {.give_up = milliseconds(patience),
                      .interrupt = [check = std::move(check)] { return look(check); }},
                     {path_, "", nullptr}) {}

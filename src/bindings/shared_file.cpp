@@ -86,7 +86,7 @@ class SharedFile {
       Sizes all(static_cast<std::size_t>(comm_->size()));
       const comm::WaitLimits limits{.give_up = file_->hints().pario_patience,
                                     .interrupt = run_signal_handlers};
-      comm::Watchdog watch(*comm_, *comm_, limits, {file_->path(), "maximum", nullptr});
+      comm::Watchdog watch(*comm_, limits, {file_->path(), "maximum", nullptr});
       if (base::Status status = comm_->allgather(&mine, sizeof mine, all.data(), watch.patience());
           !status)
         return status.error();

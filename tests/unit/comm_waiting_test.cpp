@@ -154,7 +154,7 @@ TEST(Waiting, PatienceOfAWatchdogBeginsAgainWithAKeepAlive) {
   run_as_threads(nodes, [&](const std::shared_ptr<Comm>& comm) {
     using namespace std::chrono_literals;
     const std::string path = "/a";
-    Watchdog watch(*comm, *comm, {.give_up = 200ms}, {path, "call", nullptr});
+    Watchdog watch(*comm, {.give_up = 200ms}, {path, "call", nullptr});
     if (comm->rank() == 1) {
       std::uint64_t last = begin;
       for (; last - begin < kWorks && !comm->has_failed(); pauses.note_step(last)) {
@@ -184,7 +184,7 @@ TEST(Waiting, AnInterruptOfOneRankEndsTheWaitsOfAll) {
     if (comm->rank() == 0)
       limits.interrupt = [] { return base::Status(base::Error{.number = EINTR}); };
     const std::string path = "/a";
-    Watchdog watch(*comm, *comm, limits, {path, "call", nullptr});
+    Watchdog watch(*comm, limits, {path, "call", nullptr});
     const auto status = comm->barrier(watch.patience());
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.error().number, EINTR);

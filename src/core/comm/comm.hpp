@@ -182,7 +182,7 @@ class Comm {
   virtual base::Status broadcast(void* data, std::size_t size, int root,
                                  const Patience& patience = {}) = 0;
   virtual base::Status barrier(const Patience& patience = {}) = 0;
-  /// Collective: a Comm of the same ranks with separate messages (for the worker thread of a file).
+  /// Collective: a Comm of the same ranks with separate messages, for another thread or file.
   /// Null on all ranks of a node if share() is.
   virtual std::shared_ptr<Comm> duplicate(const Patience& patience = {}) = 0;
 
@@ -226,9 +226,8 @@ class Watchdog {
     const char* call;
     void (*say)(const std::string& text);  ///< prints a line for users
   };
-  /// `reporter`: the Comm whose ranks report once: `comm`, or the one that it was duplicated from.
-  Watchdog(Comm& comm, Comm& reporter, const WaitLimits& limits, const Subject& subject)
-      : comm_(comm), reporter_(reporter), limits_(limits), subject_(subject), due_(limits.report) {}
+  Watchdog(Comm& comm, const WaitLimits& limits, const Subject& subject)
+      : comm_(comm), limits_(limits), subject_(subject), due_(limits.report) {}
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
@@ -242,7 +241,6 @@ class Watchdog {
 
   enum class Stage : std::uint8_t { waiting, asking, finished };
   Comm& comm_;
-  Comm& reporter_;
   const WaitLimits limits_;
   const Subject subject_;
   Stage stage_ = Stage::waiting;

@@ -66,7 +66,7 @@ base::Status Watchdog::look(nanoseconds waited) {
 void Watchdog::check_attendance(nanoseconds waited) {
   if (stage_ == Stage::finished) return;
   if (stage_ == Stage::waiting) {
-    if (!reporter_.claim_report()) {
+    if (!comm_.claim_report()) {
       stage_ = Stage::finished;
       return;
     }
@@ -83,7 +83,7 @@ void Watchdog::check_attendance(nanoseconds waited) {
 /// Delays the report of a call at which all ranks have arrived: the file is slow, or a rank has
 /// just arrived.
 void Watchdog::postpone_report(nanoseconds waited) {
-  reporter_.release_report();
+  comm_.release_report();
   stage_ = Stage::waiting;
   due_ = 2 * waited;
 }

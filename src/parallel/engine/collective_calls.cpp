@@ -35,17 +35,16 @@ struct CollectiveCalls::Explanation {
   std::array<char, 40> call = {};
 };
 
-CollectiveCalls::CollectiveCalls(std::shared_ptr<comm::Comm> comm,
-                                 std::shared_ptr<comm::Comm> reporter, std::string path,
+CollectiveCalls::CollectiveCalls(std::shared_ptr<comm::Comm> comm, std::string path,
                                  std::uint64_t memory, const Call& call)
-    : comm_(std::move(comm)), reporter_(std::move(reporter)), path_(std::move(path)) {
+    : comm_(std::move(comm)), path_(std::move(path)) {
   if (comm_->size() == 1) return;
   comm::Watchdog watch = watchdog(call);
   exchange_ = std::make_unique<exchange::Exchange>(comm_, memory, watch.patience());
 }
 
 comm::Watchdog CollectiveCalls::watchdog(const Call& call) const {
-  return {*comm_, *reporter_, call.limits, {.path = path_, .call = call.name, .say = say}};
+  return {*comm_, call.limits, {.path = path_, .call = call.name, .say = say}};
 }
 
 /// Adds call and path: the failures of a Comm lack them.

@@ -34,11 +34,10 @@ struct Call {
 /// one thread at a time.
 class CollectiveCalls {
  public:
-  /// Collective. A communicator of one rank needs no exchange. `reporter`: the Comm of the file, of
-  /// which one rank names missing ranks. `memory`: the limit of the collective buffers of a node.
-  /// `call`: the first call.
-  CollectiveCalls(std::shared_ptr<comm::Comm> comm, std::shared_ptr<comm::Comm> reporter,
-                  std::string path, std::uint64_t memory, const Call& call);
+  /// Collective. A communicator of one rank needs no exchange. `memory`: the limit of the
+  /// collective buffers of a node. `call`: the first call.
+  CollectiveCalls(std::shared_ptr<comm::Comm> comm, std::string path, std::uint64_t memory,
+                  const Call& call);
 
   /// Waits for all ranks and returns their notices, valid until the next call. An Error, the same
   /// on all ranks, if a rank cannot take part or is in another call.
@@ -92,7 +91,7 @@ class CollectiveCalls {
   void make_up_for_missed_call();
   base::Error describe_mismatch(std::span<const Explanation> ranks, const Call& call) const;
 
-  std::shared_ptr<comm::Comm> comm_, reporter_;
+  std::shared_ptr<comm::Comm> comm_;
   std::string path_;
   std::unique_ptr<exchange::Exchange> exchange_;
   exchange::Notice own_ = {};

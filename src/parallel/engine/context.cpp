@@ -117,7 +117,7 @@ Call FileContext::describe_call(const char* name, std::uint64_t check) const {
 }
 
 comm::Watchdog FileContext::watchdog(const char* call) const {
-  return {*comm_, *comm_, limits(), {.path = path_, .call = call, .say = say}};
+  return {*comm_, limits(), {.path = path_, .call = call, .say = say}};
 }
 
 comm::Patience FileContext::patience() const {

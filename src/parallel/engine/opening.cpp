@@ -155,8 +155,8 @@ base::Status Opening::share_facts(const base::Status& mine) {
 }
 
 base::Status Opening::make_calls() {
-  const bool made = state_->transfers.open(context_.hints().pario_memory, kOpen);
-  return made ? base::Status() : describe_failure();
+  state_->transfers.open(context_.hints().pario_memory, kOpen);
+  return context_.comm().has_failed() ? describe_failure() : base::Status();
 }
 
 /// Explains why memory cannot be shared; the other nodes get the error from agree().

@@ -17,13 +17,10 @@ StartedCalls::~StartedCalls() {
   finish_independent();
 }
 
-bool StartedCalls::make_worker_comm(const char* call) {
-  comm::Comm& comm = context_.comm();
-  const bool shared = comm.size() > 1;
-  if (shared && !comm.thread_safe() && comm.topology().nodes() > 1) return true;
-  comm::Watchdog watch = context_.watchdog(call);
-  worker_comm_ = shared ? comm.duplicate(watch.patience()) : context_.shared_comm();
-  return worker_comm_ != nullptr;
+/// False if only the thread of the program may communicate.
+bool StartedCalls::uses_thread() const {
+  const comm::Comm& comm = context_.comm();
+  return comm.thread_safe() || comm.topology().nodes() == 1;
 }
 
 std::shared_ptr<Operation> StartedCalls::start_independent(Task::Work work) {
@@ -40,7 +37,7 @@ std::shared_ptr<Operation> StartedCalls::start_independent(Task::Work work) {
 std::shared_ptr<Operation> StartedCalls::start_collective(Task::Work work) {
   may_run_ = true;
   auto task = std::make_shared<Task>(std::move(work));
-  if (worker_comm_) {
+  if (uses_thread()) {
     if (!worker_.submit(task)) task->run();
     return task;
   }
@@ -48,16 +45,6 @@ std::shared_ptr<Operation> StartedCalls::start_collective(Task::Work work) {
   const std::scoped_lock lock(deferred_mutex_);
   deferred_.push_back(task);
   return task;
-}
-
-CollectiveCalls& StartedCalls::worker_calls(CollectiveCalls& blocking, const char* call) {
-  if (!worker_comm_) return blocking;
-  if (worker_calls_) return *worker_calls_;
-  worker_comm_->announce(call);
-  worker_calls_ = std::make_unique<CollectiveCalls>(worker_comm_, context_.shared_comm(),
-                                                    context_.path(), context_.hints().pario_memory,
-                                                    context_.describe_call(call));
-  return *worker_calls_;
 }
 
 void StartedCalls::run_deferred() {

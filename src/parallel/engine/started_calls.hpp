@@ -6,7 +6,6 @@
 #include <memory>
 #include <mutex>
 
-#include "parallel/engine/collective_calls.hpp"
 #include "parallel/engine/context.hpp"
 #include "parallel/engine/worker.hpp"
 
@@ -33,19 +32,10 @@ class StartedCalls {
   StartedCalls(const StartedCalls&) = delete;
   StartedCalls& operator=(const StartedCalls&) = delete;
 
-  /// Collective, while the file is opened: duplicates the communicator for the worker thread if it
-  /// may communicate, because starting a call must not wait for other ranks. False on all ranks of
-  /// a node if memory cannot be shared.
-  bool make_worker_comm(const char* call);
-
   std::shared_ptr<Operation> start_independent(Task::Work work);
-  /// Queues `work`, which makes its collective call on worker_calls(). Calls run in their order.
+  /// Queues `work`, which makes a collective call of the sequence of the file. Calls run in their
+  /// order.
   std::shared_ptr<Operation> start_collective(Task::Work work);
-  /// Returns the calls for the work of start_collective(), which calls this function. The first
-  /// call makes them, because that waits for the other ranks. `blocking`: used if no thread may
-  /// communicate.
-  CollectiveCalls& worker_calls(CollectiveCalls& blocking, const char* call);
-
   /// True if collective calls have been started and may not be finished.
   bool may_run() const { return may_run_; }
   /// Waits until all collective calls are finished, to keep the order of the program.
@@ -53,12 +43,11 @@ class StartedCalls {
   void finish_independent() { in_flight_->drain(context_.patience()); }
 
  private:
+  bool uses_thread() const;
   void run_deferred();
 
   FileContext& context_;
   std::shared_ptr<InFlightCount> in_flight_ = std::make_shared<InFlightCount>();
-  std::shared_ptr<comm::Comm> worker_comm_;  // null: only the program's thread may communicate
-  std::unique_ptr<CollectiveCalls> worker_calls_;
   bool may_run_ = false;  // collective calls; used by the thread that starts and finishes them
   std::mutex deferred_mutex_;
   std::deque<std::shared_ptr<Task>> deferred_;

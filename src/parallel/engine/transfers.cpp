@@ -10,10 +10,9 @@ using plan::Direction;
 
 }  // namespace
 
-bool Transfers::open(std::uint64_t memory, const char* call) {
-  calls_ = std::make_unique<CollectiveCalls>(context_.shared_comm(), context_.shared_comm(),
-                                             context_.path(), memory, context_.describe_call(call));
-  return started_.make_worker_comm(call);
+void Transfers::open(std::uint64_t memory, const char* call) {
+  calls_ = std::make_unique<CollectiveCalls>(context_.shared_comm(), context_.path(), memory,
+                                             context_.describe_call(call));
 }
 
 base::Result<std::uint64_t> Transfers::run(Direction direction, const pattern::Access& access,
@@ -87,7 +86,7 @@ std::shared_ptr<Operation> Transfers::start(Direction direction, const pattern::
     });
   kept_.flush();
   return started_.start_collective([this, direction, access, call, policy] {
-    return collective_.run(started_.worker_calls(*calls_, call), direction, access, call, *policy);
+    return collective_.run(*calls_, direction, access, call, *policy);
   });
 }
 
@@ -99,7 +98,7 @@ void Transfers::refuse(Direction direction, const base::Error& error, const char
 void Transfers::start_refusal(Direction direction, const base::Error& error, const char* call) {
   kept_.flush();
   started_.start_collective([this, direction, error, call, policy = context_.policy()]() -> Count {
-    collective_.refuse(started_.worker_calls(*calls_, call), direction, error, call, *policy);
+    collective_.refuse(*calls_, direction, error, call, *policy);
     return error;
   });
 }

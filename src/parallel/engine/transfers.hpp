@@ -19,9 +19,10 @@ class Transfers {
   explicit Transfers(FileContext& context)
       : context_(context), kept_(context), collective_(context, kept_), started_(context) {}
 
-  /// Collective, while the file is opened. False on all ranks of a node: memory cannot be shared.
-  bool open(std::uint64_t memory, const char* call);
-  /// The meetings of blocking collective calls, also those that move no data.
+  /// Collective, while the file is opened. Fails the Comm if memory cannot be shared.
+  void open(std::uint64_t memory, const char* call);
+  /// The collective calls of the file, also those that move no data. Started ones use it in their
+  /// thread, and other calls only after finish_started().
   CollectiveCalls& calls() { return *calls_; }
 
   base::Result<std::uint64_t> run(plan::Direction direction, const pattern::Access& access,

@@ -38,7 +38,7 @@ void WriteGate::leave(Write write) {
 
 base::Status WriteGate::wait(const std::function<bool()>& done) {
   if (done()) return {};
-  comm::Watchdog watch(comm_, comm_, {}, {.path = path_, .call = "write", .say = say});
+  comm::Watchdog watch(comm_, {}, {.path = path_, .call = "write", .say = say});
   return comm::wait_until(state_.changes, done, watch.patience());
 }
 
