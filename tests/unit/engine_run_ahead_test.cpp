@@ -175,6 +175,33 @@ TEST(RunAhead, ALateWriteLeavesOutTheBytesOfLaterCalls) {
                                                       std::string(30, 'b') + std::string(20, 'a'));
 }
 
+TEST(RunAhead, StartedCallsBelongToTheSeries) {
+  const Directory directory;
+  const auto start = [](SharedFile& file, std::vector<std::byte>& buffer, std::uint64_t offset) {
+    return file.start(plan::Direction::write, plain(buffer, offset), With::together, "iwrite_all");
+  };
+  with_late_rank(
+      directory / "started",
+      [&](SharedFile& file) {
+        std::vector<std::byte> buffer(kPiece, std::byte{'a'});
+        const auto operation = start(file, buffer, 0);
+        EXPECT_TRUE(operation->is_done()) << "the other rank has not begun the call";
+        EXPECT_OK(operation->result());
+        EXPECT_OK(write_at(file, 40, 'a', 20));
+      },
+      [&](SharedFile& file) {
+        std::vector<std::byte> buffer(kPiece, std::byte{'b'});
+        const auto operation = start(file, buffer, 20);
+        operation->wait();
+        EXPECT_OK(operation->result());
+        EXPECT_OK(write_at(file, 2000, 'b'));
+        EXPECT_EQ(file.statistics().ran_ahead, 2u + 4) << "calls 5, 7, 8 and 9, and these two";
+      });
+  EXPECT_EQ(
+      text_at(directory / "started", 0, 120),
+      std::string(20, 'a') + std::string(20, 'b') + std::string(20, 'a') + std::string(60, 'b'));
+}
+
 TEST(RunAhead, ALateRankMayWritePiecesAround) {
   const Directory directory;
   with_late_rank(

@@ -16,6 +16,10 @@ constexpr const char* kKeptCall = "delayed writes";
 /// by mistake at the same time.
 constexpr std::uint64_t kKeptCheck = 0x6d65726765640000;
 
+pattern::Access access_of_run(base::Extent where, std::byte* memory) {
+  return {.buffer = memory, .position = where.begin, .bytes = where.length()};
+}
+
 }  // namespace
 
 struct CollectiveAccess::Access {
@@ -63,32 +67,50 @@ base::Result<std::uint64_t> CollectiveAccess::run(CollectiveCalls& calls, Direct
   });
 }
 
+bool CollectiveAccess::expects_run(CollectiveCalls& calls, Direction direction) {
+  return calls.needs_no_meeting(direction, false) && calls.run_ahead()->expects_run();
+}
+
+CollectiveAccess::BegunRun CollectiveAccess::begin_run(CollectiveCalls& calls, Direction direction,
+                                                       base::Extent where, const char* name) {
+  RunAhead& ahead = *calls.run_ahead();
+  const std::uint64_t number = calls.begin_without_meeting(name);
+  if (direction == Direction::read) {
+    ahead.begin_read(number);
+    return {number, false};
+  }
+  ahead.begin_run(number, where);
+  return {number, ahead.overlaps_others(number, where)};
+}
+
+base::Result<std::uint64_t> CollectiveAccess::finish_run(CollectiveCalls& calls, BegunRun begun,
+                                                         Direction direction, base::Extent where,
+                                                         std::byte* memory, const char* name,
+                                                         const AccessPolicy& policy) {
+  if (begun.may_wait)
+    return count_call(direction, name, [&](Statistics& statistics) {
+      const pattern::Access run = access_of_run(where, memory);
+      Call call = describe_call(direction, name, policy);
+      call.summary = pattern::summarise(run);
+      Access current{calls, call, run, policy, statistics};
+      return finish_without_meeting(current, begun.number);
+    });
+  const exchange::Stopwatch watch;
+  const MovedRun run = engine::move_run(context_, policy, direction, where, memory);
+  RunAhead& ahead = *calls.run_ahead();
+  direction == Direction::write ? ahead.finish(begun.number) : ahead.finish_read(begun.number);
+  context_.count_run(direction, With::together, true, where, run, watch.elapsed_ns());
+  return defer_outcome(calls, name, run.bytes);
+}
+
 base::Result<std::uint64_t> CollectiveAccess::move_run(CollectiveCalls& calls, Direction direction,
                                                        base::Extent where, std::byte* memory,
                                                        const char* name,
                                                        const AccessPolicy& policy) {
-  const auto access = [&] {
-    return pattern::Access{.buffer = memory, .position = where.begin, .bytes = where.length()};
-  };
-  if (!calls.needs_no_meeting(direction, false) || !calls.run_ahead()->expects_run())
-    return run(calls, direction, access(), name, policy);
-  const exchange::Stopwatch watch;
-  RunAhead& ahead = *calls.run_ahead();
-  const std::uint64_t number = calls.begin_without_meeting(name);
-  const bool writes = direction == Direction::write;
-  writes ? ahead.begin_run(number, where) : ahead.begin_read(number);
-  if (writes && ahead.overlaps_others(number, where))
-    return count_call(direction, name, [&](Statistics& statistics) {
-      const pattern::Access run = access();
-      Call call = describe_call(direction, name, policy);
-      call.summary = pattern::summarise(run);
-      Access current{calls, call, run, policy, statistics};
-      return finish_without_meeting(current, number);
-    });
-  const MovedRun run = engine::move_run(context_, policy, direction, where, memory);
-  writes ? ahead.finish(number) : ahead.finish_read(number);
-  context_.count_run(direction, With::together, true, where, run, watch.elapsed_ns());
-  return defer_outcome(calls, name, run.bytes);
+  if (!expects_run(calls, direction))
+    return run(calls, direction, access_of_run(where, memory), name, policy);
+  return finish_run(calls, begin_run(calls, direction, where, name), direction, where, memory, name,
+                    policy);
 }
 
 base::Result<std::uint64_t> CollectiveAccess::meet_and_execute(Access& access) {

@@ -14,7 +14,7 @@
 namespace pario::engine {
 
 /// Executes collective accesses of a file. All public functions are collective over the ranks of
-/// `calls`. Has no state of its own: two threads may use it at a time, with different `calls`.
+/// `calls`. Has no state of its own.
 class CollectiveAccess {
  public:
   CollectiveAccess(FileContext& context, KeptWrites& kept) : context_(context), kept_(kept) {}
@@ -30,6 +30,21 @@ class CollectiveAccess {
   base::Result<std::uint64_t> move_run(CollectiveCalls& calls, plan::Direction direction,
                                        base::Extent where, std::byte* memory, const char* name,
                                        const AccessPolicy& policy);
+  /// A run that has begun in RunAhead: the number of its call, and whether it has to wait for
+  /// writes of other ranks, or to leave out bytes.
+  struct BegunRun {
+    std::uint64_t number;
+    bool may_wait;
+  };
+  /// True if the next call is one of a series in which this rank moves one run. Such a call may be
+  /// made in two parts, of which the first does not wait.
+  static bool expects_run(CollectiveCalls& calls, plan::Direction direction);
+  static BegunRun begin_run(CollectiveCalls& calls, plan::Direction direction, base::Extent where,
+                            const char* name);
+  base::Result<std::uint64_t> finish_run(CollectiveCalls& calls, BegunRun begun,
+                                         plan::Direction direction, base::Extent where,
+                                         std::byte* memory, const char* name,
+                                         const AccessPolicy& policy);
   /// Takes part in run() of the other ranks with an error, which all ranks return.
   void refuse(CollectiveCalls& calls, plan::Direction direction, const base::Error& error,
               const char* name, const AccessPolicy& policy);

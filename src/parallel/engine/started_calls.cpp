@@ -47,6 +47,10 @@ std::shared_ptr<Operation> StartedCalls::start_collective(Task::Work work) {
   return task;
 }
 
+bool StartedCalls::has_unfinished() const {
+  return may_run_ && (!uses_thread() || worker_.count_unfinished() > 0);
+}
+
 void StartedCalls::run_deferred() {
   const std::scoped_lock lock(deferred_mutex_);
   while (!deferred_.empty()) {

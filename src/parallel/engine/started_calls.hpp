@@ -38,6 +38,8 @@ class StartedCalls {
   std::shared_ptr<Operation> start_collective(Task::Work work);
   /// True if collective calls have been started and may not be finished.
   bool may_run() const { return may_run_; }
+  /// True if some are not finished.
+  bool has_unfinished() const;
   /// Waits until all collective calls are finished, to keep the order of the program.
   void finish_collective();
   void finish_independent() { in_flight_->drain(context_.patience()); }

@@ -8,6 +8,8 @@ namespace {
 using exchange::Timer;
 using plan::Direction;
 
+constexpr std::uint64_t kQuickBytes = 64 << 10;
+
 }  // namespace
 
 void Transfers::open(std::uint64_t memory, const char* call) {
@@ -80,14 +82,42 @@ base::Result<std::uint64_t> Transfers::run_in_order(Direction direction,
 std::shared_ptr<Operation> Transfers::start(Direction direction, const pattern::Access& access,
                                             With with, const char* call) {
   const std::shared_ptr<const AccessPolicy> policy = context_.policy();
+  if (with == With::together) kept_.flush();
+  if (is_quick(direction, access, *policy))
+    if (std::shared_ptr<Operation> started = start_quick_write(access, with, call)) return started;
   if (with == With::alone)
     return started_.start_independent([this, direction, access, call, policy] {
       return run_independent(direction, access, call, *policy);
     });
-  kept_.flush();
   return started_.start_collective([this, direction, access, call, policy] {
     return collective_.run(*calls_, direction, access, call, *policy);
   });
+}
+
+/// True if the access is made in less time than another thread needs to begin it: it copies few
+/// bytes to the page cache. The file system of another host may have to be asked for the page.
+bool Transfers::is_quick(Direction direction, const pattern::Access& access,
+                         const AccessPolicy& policy) const {
+  return direction == Direction::write && access.bytes <= kQuickBytes && policy.is_plain() &&
+         !layout::traits(policy.layout.kind).network && !kept_.used() && access.memory.contiguous();
+}
+
+/// Makes a quick write at once. Null: the file has several runs, or other ranks must first come.
+std::shared_ptr<Operation> Transfers::start_quick_write(const pattern::Access& access, With with,
+                                                        const char* call) {
+  const base::Extent where = access.view.find_run(access.position, access.bytes);
+  const bool alone = with == With::alone;
+  if (where.empty() || (!alone && started_.has_unfinished())) return nullptr;
+  std::byte* const memory = access.buffer + access.memory.true_lower();
+  if (alone || context_.comm().size() == 1)
+    return std::make_shared<FinishedCall>(move_run(Direction::write, where, memory, with, call));
+  if (!CollectiveAccess::expects_run(*calls_, Direction::write)) return nullptr;
+  const auto begun = CollectiveAccess::begin_run(*calls_, Direction::write, where, call);
+  const auto finish = [this, begun, where, memory, call, policy = context_.policy()] {
+    return collective_.finish_run(*calls_, begun, Direction::write, where, memory, call, *policy);
+  };
+  if (begun.may_wait) return started_.start_collective(finish);
+  return std::make_shared<FinishedCall>(finish());
 }
 
 void Transfers::refuse(Direction direction, const base::Error& error, const char* call) {

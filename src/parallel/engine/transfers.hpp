@@ -48,6 +48,10 @@ class Transfers {
  private:
   using Count = base::Result<std::uint64_t>;
 
+  bool is_quick(plan::Direction direction, const pattern::Access& access,
+                const AccessPolicy& policy) const;
+  std::shared_ptr<Operation> start_quick_write(const pattern::Access& access, With with,
+                                               const char* call);
   Count run_independent(plan::Direction direction, const pattern::Access& access, const char* call,
                         const AccessPolicy& policy);
   Count run_in_order(plan::Direction direction, const pattern::Access& access,

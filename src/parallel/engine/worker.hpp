@@ -41,6 +41,18 @@ class Task final : public Operation {
   base::Result<std::uint64_t> result_{std::uint64_t{0}};
 };
 
+/// A call that is finished when it has been started.
+class FinishedCall final : public Operation {
+ public:
+  explicit FinishedCall(base::Result<std::uint64_t> result) : result_(std::move(result)) {}
+  bool is_done() const override { return true; }
+  void wait() override {}
+  const base::Result<std::uint64_t>& result() const override { return result_; }
+
+ private:
+  base::Result<std::uint64_t> result_;
+};
+
 /// One thread that runs tasks in their order.
 class Worker {
  public:
