@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "core/base/descriptor.hpp"
+
 namespace pario::comm {
 namespace {
 
@@ -25,22 +27,7 @@ class MappedMemory : public SharedMemory {
   std::size_t size_;
 };
 
-class Descriptor {
- public:
-  explicit Descriptor(long number) : number_(static_cast<int>(number)) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (*this) base::close_file(number_);
-  }
-  explicit operator bool() const { return number_ >= 0; }
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
-
-std::shared_ptr<SharedMemory> map(const Descriptor& file, std::size_t size) {
+std::shared_ptr<SharedMemory> map(const base::RawDescriptor& file, std::size_t size) {
   std::byte* data = base::map_shared(file.number(), 0, std::max<std::size_t>(size, 1));
   return data ? std::make_shared<MappedMemory>(data, size) : nullptr;
 }
@@ -75,7 +62,7 @@ class Offer {
  public:
   Offer(Way way, std::size_t size) : way_(way), ticket_(new_ticket(way)), file_(create()) {
     struct stat status{};
-    if (!file_ || enlarge(file_.number(), size, way) != 0 ||
+    if (!file_.is_open() || enlarge(file_.number(), size, way) != 0 ||
         base::status_of(file_.number(), status) != 0)
       return;
     if (way == Way::descriptor) ticket_.number = static_cast<std::uint64_t>(file_.number());
@@ -86,7 +73,7 @@ class Offer {
   Offer(const Offer&) = delete;
   Offer& operator=(const Offer&) = delete;
   ~Offer() {
-    if (file_ && way_ == Way::file)
+    if (file_.is_open() && way_ == Way::file)
       base::system_call(SYS_unlinkat, AT_FDCWD, Place(way_, ticket_).name(), 0);
   }
   const Ticket& ticket() const { return ticket_; }
@@ -108,15 +95,15 @@ class Offer {
 
   Way way_;
   Ticket ticket_;
-  Descriptor file_;
+  base::RawDescriptor file_;
   std::shared_ptr<SharedMemory> memory_;
 };
 
 std::shared_ptr<SharedMemory> accept(Way way, const Ticket& ticket, std::size_t size) {
   if (!ticket.valid) return nullptr;
-  const Descriptor file(base::open_file(Place(way, ticket).name(), O_RDWR | O_CLOEXEC));
+  const base::RawDescriptor file(base::open_file(Place(way, ticket).name(), O_RDWR | O_CLOEXEC));
   struct stat status{};
-  if (!file || base::status_of(file.number(), status) != 0) return nullptr;
+  if (!file.is_open() || base::status_of(file.number(), status) != 0) return nullptr;
   if (status.st_dev != ticket.device || status.st_ino != ticket.inode) return nullptr;
   return map(file, size);
 }

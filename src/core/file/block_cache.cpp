@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/descriptor.hpp"
 #include "core/file/cached_files.hpp"
 
 namespace pario::file {
@@ -39,21 +40,6 @@ struct Sums {
 std::uint64_t sum_of(std::span<const std::byte> bytes) {
   return base::xxh64(bytes.data(), bytes.size());
 }
-
-/// A descriptor that is closed.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 bool read_whole(int number, std::uint64_t offset, std::span<std::byte> out) {
   for (std::uint64_t done = 0; done < out.size();) {
@@ -123,7 +109,7 @@ class Lock {
   }
 
  private:
-  Descriptor file_;
+  base::Descriptor file_;
 };
 
 /// Removes remains of killed processes.
@@ -193,9 +179,8 @@ base::Status BlockCache::read_block(const Block& block, std::uint64_t offset,
                                     std::span<std::byte> out, const Fetch& fetch) {
   const base::Extent part = base::Extent::at(offset - block.where.begin, out.size());
   const auto read_cached = [&] {
-    const Descriptor file(::open(block.path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (file.number() < 0 || !read_part(file.number(), block.where.length(), part, out))
-      return false;
+    const base::Descriptor file(::open(block.path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.is_open() || !read_part(file.number(), block.where.length(), part, out)) return false;
     note_use(block.path, kBetweenUses);
     return true;
   };
@@ -220,8 +205,8 @@ void BlockCache::store(const Block& block, std::span<const std::byte> bytes) {
   sums.all = sums.sum();
   const std::string part =
       block.path + "." + std::to_string(::getpid()) + "-" + std::to_string(parts_++) + ".part";
-  const Descriptor file(reserve(part, whole));
-  if (file.number() < 0) return;
+  const base::Descriptor file(reserve(part, whole));
+  if (!file.is_open()) return;
   const bool complete = write_whole(file.number(), bytes) &&
                         write_whole(file.number(), std::as_bytes(std::span(&sums, 1)));
   if (!complete || ::rename(part.c_str(), block.path.c_str()) != 0) ::unlink(part.c_str());

@@ -205,10 +205,6 @@ std::optional<layout::SubfileMap> map_in(int descriptor) {
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (number_ >= 0) ::close(number_);
-}
-
 bool is_removed(int descriptor) {
   struct stat facts{};
   return ::fstat(descriptor, &facts) == 0 && facts.st_nlink == 0;

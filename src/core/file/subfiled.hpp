@@ -5,27 +5,13 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 
+#include "core/base/descriptor.hpp"
 #include "core/file/file.hpp"
 
 namespace pario::file {
 
-/// Owns a file descriptor.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& from) noexcept : number_(std::exchange(from.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& from) noexcept {
-    std::swap(number_, from.number_);
-    return *this;
-  }
-  ~Descriptor();
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
+using base::Descriptor;
 
 bool is_removed(int descriptor);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/descriptor.hpp"
 #include "core/trace/state.hpp"
 
 namespace pario::trace {
@@ -15,15 +16,10 @@ constexpr std::string_view kSuffix = ".plog";
 /// The log of any process, open for reading.
 class OtherLog {
  public:
-  explicit OtherLog(const char* path) : descriptor_(base::open_file(path, O_RDONLY)) {}
-  OtherLog(const OtherLog&) = delete;
-  OtherLog& operator=(const OtherLog&) = delete;
-  ~OtherLog() {
-    if (descriptor_ >= 0) base::close_file(descriptor_);
-  }
+  explicit OtherLog(const char* path) : file_(base::open_file(path, O_RDONLY)) {}
 
   bool read(void* data, std::size_t size, std::uint64_t place) const {
-    const long got = base::system_call(SYS_pread64, descriptor_, data, size, place);
+    const long got = base::system_call(SYS_pread64, file_.number(), data, size, place);
     if (got < 0) return false;
     bump(process().tracer_reads);
     bump(process().tracer_bytes_read, static_cast<std::uint64_t>(got));
@@ -59,24 +55,19 @@ class OtherLog {
   }
 
  private:
-  int descriptor_;
+  base::RawDescriptor file_;
 };
 
 /// The names in a directory, one at a time.
 class Names {
  public:
   explicit Names(const char* directory)
-      : descriptor_(base::open_file(directory, O_RDONLY | O_DIRECTORY)) {}
-  Names(const Names&) = delete;
-  Names& operator=(const Names&) = delete;
-  ~Names() {
-    if (descriptor_ >= 0) base::close_file(descriptor_);
-  }
+      : directory_(base::open_file(directory, O_RDONLY | O_DIRECTORY)) {}
   /// Returns the next name, valid until the next call; empty: no more.
   std::string_view next() {
     if (at_ == size_) {
       at_ = 0;
-      size_ = base::system_call(SYS_getdents64, descriptor_, entries_, sizeof entries_);
+      size_ = base::system_call(SYS_getdents64, directory_.number(), entries_, sizeof entries_);
       if (size_ <= 0) return size_ = 0, std::string_view();
     }
     std::uint16_t length = 0;
@@ -88,7 +79,7 @@ class Names {
 
  private:
   static constexpr long kLengthAt = 16, kNameAt = 19;  // members of linux_dirent64
-  int descriptor_;
+  base::RawDescriptor directory_;
   long at_ = 0, size_ = 0;
   alignas(8) char entries_[4096];
 };

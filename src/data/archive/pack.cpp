@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/base/descriptor.hpp"
 #include "core/file/publication.hpp"
 #include "data/archive/attributes.hpp"
 #include "data/archive/division.hpp"
@@ -66,28 +67,16 @@ Row row_of(const Entry& entry, const Header& header) {
           .sparse = entry.sparse};
 }
 
-/// An open file; number() is -1 for an entry that is no regular file.
-class Source {
- public:
-  static base::Result<Source> open(int root, const std::string& directory, const Entry& entry) {
-    if (!entry.is_file()) return Source(-1);
-    const int descriptor = open_beneath(root, entry.name, O_RDONLY | O_NONBLOCK | O_NOATIME);
-    if (descriptor >= 0) return Source(descriptor);
-    const int again = errno != EPERM ? -1 : open_beneath(root, entry.name, O_RDONLY | O_NONBLOCK);
-    if (again < 0) return make_error("open", path_of(directory, entry.name));
-    return Source(again);
-  }
-  Source(Source&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Source& operator=(Source&&) = delete;
-  ~Source() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  int number() const { return descriptor_; }
-
- private:
-  explicit Source(int descriptor) : descriptor_(descriptor) {}
-  int descriptor_;
-};
+/// Opens the file of an entry; returns none for an entry that is no regular file.
+base::Result<base::Descriptor> open_source(int root, const std::string& directory,
+                                           const Entry& entry) {
+  if (!entry.is_file()) return base::Descriptor();
+  int descriptor = open_beneath(root, entry.name, O_RDONLY | O_NONBLOCK | O_NOATIME);
+  if (descriptor < 0 && errno == EPERM)
+    descriptor = open_beneath(root, entry.name, O_RDONLY | O_NONBLOCK);
+  if (descriptor < 0) return make_error("open", path_of(directory, entry.name));
+  return base::Descriptor(descriptor);
+}
 
 /// Assembles the tar of one frame.
 class Assembler {
@@ -108,7 +97,7 @@ class Assembler {
  private:
   base::Status add(std::size_t number, const Piece& piece) {
     const Entry& entry = entries_[number];
-    auto source = Source::open(root_, directory_, entry);
+    const auto source = open_source(root_, directory_, entry);
     if (!source.ok()) return source.error();
     if (piece.begins())
       if (base::Status status = add_header(number, source->number()); !status) return status;
@@ -250,11 +239,11 @@ base::Result<Packing> pack(const PackRequest& request, const records::Show& show
   arrange(*entries);
   auto publication = file::Publication::of_directory(request.output);
   if (!publication.ok()) return publication.error();
-  const int root = ::open(request.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (root < 0) return make_error("open", request.directory);
-  auto packing = std::make_unique<Packer>(request, *entries, *publication, root, meter)
+  const base::Descriptor root(
+      ::open(request.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root.is_open()) return make_error("open", request.directory);
+  auto packing = std::make_unique<Packer>(request, *entries, *publication, root.number(), meter)
                      ->run(publication->part());
-  ::close(root);
   if (!packing.ok()) return packing.error();
   base::Status status = publication->publish(file::Publication::Existing::keep);
   return status ? packing : base::Result<Packing>(status.error());

@@ -25,7 +25,7 @@ int do_create(const char* path, mode_t mode, fuse_file_info* info) {
   const std::string name = real(path);
   Descriptor tree(
       ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | (info->flags & O_EXCL), mode));
-  if (!tree.good()) return -errno;
+  if (!tree.is_open()) return -errno;
   const fuse_context* context = ::fuse_get_context();
   if (::geteuid() == 0 && ::fchown(tree.number(), context->uid, context->gid) < 0) return -errno;
   auto file = lab().files.find_or_open(std::move(tree));

@@ -17,8 +17,8 @@ Descriptor open_tree(const std::string& path) {
   if (::lstat(path.c_str(), &facts) != 0) return Descriptor();
   if (!S_ISREG(facts.st_mode)) return errno = EINVAL, Descriptor();
   Descriptor both(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
-  return both.good() ? std::move(both)
-                     : Descriptor(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  return both.is_open() ? std::move(both)
+                        : Descriptor(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
 }
 
 /// Writes all bytes. Returns their number, or -1.
@@ -138,7 +138,7 @@ Booked File::book(Client client, Kind kind, base::Extent extent) {
 int File::open(const Piece& piece, bool create) {
   const std::scoped_lock guard(mutex_);
   Object& object = objects_[piece.object];
-  if (!object.descriptor.good())
+  if (!object.descriptor.is_open())
     object.descriptor =
         store_.open_object(piece.target, placement_->file_name(piece.object), create);
   return object.descriptor.number();
@@ -200,7 +200,7 @@ void File::cut(std::uint64_t size) {
     }
     const Descriptor descriptor = store_.open_object(object.target, name, false);
     struct stat facts{};
-    if (!descriptor.good() || ::fstat(descriptor.number(), &facts) != 0) continue;
+    if (!descriptor.is_open() || ::fstat(descriptor.number(), &facts) != 0) continue;
     if (static_cast<std::uint64_t>(facts.st_size) > object.size)
       ::ftruncate(descriptor.number(), static_cast<off_t>(object.size));
   }
@@ -282,7 +282,7 @@ void File::remove_objects() {
 
 std::shared_ptr<File> Files::find_or_open(const std::string& path) {
   Descriptor tree = open_tree(path);
-  return tree.good() ? find_or_open(std::move(tree)) : nullptr;
+  return tree.is_open() ? find_or_open(std::move(tree)) : nullptr;
 }
 
 std::shared_ptr<File> Files::find_or_open(Descriptor tree) {

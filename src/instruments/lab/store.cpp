@@ -42,10 +42,6 @@ std::optional<Store::Record> as_record(ssize_t size, Store::Record data) {
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (number_ >= 0) ::close(number_);
-}
-
 base::Result<Store> Store::open(const std::string& directory, std::uint32_t targets) {
   Store store;
   store.directory_ = directory;
@@ -59,7 +55,7 @@ base::Result<Store> Store::open(const std::string& directory, std::uint32_t targ
     const std::string path = target_path(directory, target);
     if (base::Status made = make_directory(path); !made) return made.error();
     store.targets_.emplace_back(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!store.targets_.back().good()) return error_at("open", path, errno);
+    if (!store.targets_.back().is_open()) return error_at("open", path, errno);
   }
   store.record_name_ = usable_name(directory);
   if (store.record_name_.empty())

@@ -12,25 +12,12 @@
 #include <vector>
 
 #include "core/base/base.hpp"
+#include "core/base/descriptor.hpp"
 #include "instruments/lab/placement.hpp"
 
 namespace pario::lab {
 
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~Descriptor();
-  int number() const { return number_; }
-  bool good() const { return number_ >= 0; }
-
- private:
-  int number_;
-};
+using base::Descriptor;
 
 /// Returns the result of a system call as 0 or -errno.
 inline int result(int returned) { return returned < 0 ? -errno : 0; }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "core/base/descriptor.hpp"
 #include "instruments/ways/places.hpp"
 #include "instruments/ways/ways.hpp"
 
@@ -36,20 +37,6 @@ struct Job {
   base::Error error(const char* operation, int number, std::uint64_t place = 0) const {
     return {number, operation, path, {place, place + unit()}};
   }
-};
-
-/// An open file; the measured time includes closing it.
-class OpenFile {
- public:
-  static base::Result<OpenFile> open(const Job& job);
-  OpenFile(OpenFile&& other) noexcept : number_(other.number_) { other.number_ = -1; }
-  OpenFile& operator=(OpenFile&&) = delete;
-  ~OpenFile();
-  int number() const { return number_; }
-
- private:
-  explicit OpenFile(int number) : number_(number) {}
-  int number_;
 };
 
 /// Moves pieces until Places ends.

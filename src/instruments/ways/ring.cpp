@@ -49,20 +49,14 @@ struct Completion {
 class Ring {
  public:
   /// error() is an errno if the kernel has no io_uring or forbids it.
-  explicit Ring(unsigned entries)
-      : number_(static_cast<int>(base::system_call(SYS_io_uring_setup, entries, &facts_))) {
-    if (number_ < 0) return;
-    rings_.map(number_, rings_size(), IORING_OFF_SQ_RING);
-    requests_.map(number_, facts_.sq_entries * sizeof(io_uring_sqe), IORING_OFF_SQES);
-  }
-  Ring(const Ring&) = delete;
-  Ring& operator=(const Ring&) = delete;
-  ~Ring() {
-    if (number_ >= 0) base::close_file(number_);
+  explicit Ring(unsigned entries) : ring_(base::system_call(SYS_io_uring_setup, entries, &facts_)) {
+    if (!ring_.is_open()) return;
+    rings_.map(ring_.number(), rings_size(), IORING_OFF_SQ_RING);
+    requests_.map(ring_.number(), facts_.sq_entries * sizeof(io_uring_sqe), IORING_OFF_SQES);
   }
 
   int error() const {
-    if (number_ < 0) return -number_;
+    if (!ring_.is_open()) return -ring_.number();
     if ((facts_.features & IORING_FEAT_SINGLE_MMAP) == 0) return ENOSYS;
     return rings_.ok() && requests_.ok() ? 0 : ENOMEM;
   }
@@ -87,7 +81,7 @@ class Ring {
   /// Submits the added requests and waits until at least one is complete. Returns 0 or an errno.
   int wait() {
     for (;;) {
-      const long took = base::system_call(SYS_io_uring_enter, number_, added_, 1U,
+      const long took = base::system_call(SYS_io_uring_enter, ring_.number(), added_, 1U,
                                           IORING_ENTER_GETEVENTS, nullptr, 0);
       if (took == -EINTR) continue;
       if (took < 0) return static_cast<int>(-took);
@@ -115,7 +109,7 @@ class Ring {
   }
 
   io_uring_params facts_{};
-  int number_;
+  base::RawDescriptor ring_;
   Shared rings_, requests_;
   unsigned added_ = 0;
 };

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "core/base/base.hpp"
+#include "core/base/descriptor.hpp"
 #include "layers/buffers/memory_pool.hpp"
 
 namespace pario::buffers {
@@ -28,22 +29,6 @@ struct Message {
   std::uint64_t number;
 };
 
-/// Owns a descriptor and closes it.
-class Descriptor {
- public:
-  explicit Descriptor(long number) : number_(static_cast<int>(number)) {}
-  ~Descriptor() {
-    if (number_ >= 0) base::close_file(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  bool is_open() const { return number_ >= 0; }
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
-
 bool connect(int socket) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -56,7 +41,8 @@ bool connect(int socket) {
 
 /// Sends a request with two descriptors or none; true if the keeper confirms it.
 bool send(Request request, std::uint64_t number, std::span<const int> descriptors) {
-  const Descriptor socket(base::system_call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const base::RawDescriptor socket(
+      base::system_call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket.is_open() || !connect(socket.number())) return false;
   Message message{request, number};
   iovec piece{&message, sizeof message};
@@ -98,10 +84,10 @@ std::string_view SurvivingMemory::create(int descriptor, std::uint64_t size, std
   const char* path = self.add("/proc/self/fd/").add(descriptor).add('\0').view().data();
   // O_PATH: a file that is open for writing cannot be executed, and closing another description
   // would end the locks of this process.
-  const keeper::Descriptor file(base::open_file(path, O_PATH | O_CLOEXEC));
+  const base::RawDescriptor file(base::open_file(path, O_PATH | O_CLOEXEC));
   if (!file.is_open() || base::system_call(SYS_faccessat, AT_FDCWD, path, W_OK) != 0)
     return "the keeper may not write it";
-  const keeper::Descriptor shared(allocate(size, count));
+  const base::RawDescriptor shared(allocate(size, count));
   if (memory_ == nullptr) return "PARIO_STREAMS_MEMORY leaves no room";
   fill_header(size);
   number_ = ++keeper::last_number;
