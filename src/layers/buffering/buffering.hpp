@@ -38,12 +38,6 @@ void start();
 /// Ends buffering at the end of the program: later writes are not delayed.
 void stop();
 
-/// Calls the function below this layer.
-template <Symbol symbol, class Result, class... Args>
-Result next(Args... args) {
-  return chain::next<chain::LayerId::buffering, symbol, Result>(args...);
-}
-
 /// Converts a result of module buffers to that of the C library: -errno becomes -1, with errno set.
 inline long set_errno(long result) {
   if (result >= 0) return result;

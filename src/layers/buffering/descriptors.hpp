@@ -67,74 +67,54 @@ int open_buffered(int directory, const char* path, int flags, OpenFile open) {
 }
 
 /// open and openat.
-struct OpenFile {
+struct Open : chain::OnPath {
   static int call(auto next, int directory, const char* path, int flags, auto... mode) {
     return open_buffered(directory, path, flags,
                          [&] { return next(directory, path, flags, mode...); });
   }
 };
-template <Symbol symbol, class Function>
-using Open = chain::OnPath<chain::LayerId::buffering, symbol, OpenFile, Function>;
 
-template <Symbol, class>
-struct Create;
-template <Symbol symbol>
-struct Create<symbol, int(const char*, mode_t)> {
-  static int call(const char* path, mode_t mode) {
+struct Create {
+  static int call(auto next, const char* path, mode_t mode) {
     return open_buffered(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC,
-                         [&] { return next<symbol, int>(path, mode); });
+                         [&] { return next(path, mode); });
   }
 };
 
 /// close: closes the descriptor even if bytes were lost.
-template <Symbol, class>
-struct Close;
-template <Symbol symbol>
-struct Close<symbol, int(int)> {
-  static int call(int descriptor) {
+struct Close {
+  static int call(auto next, int descriptor) {
     const int error = close_descriptor(descriptor);
-    const int result = next<symbol, int>(descriptor);
+    const int result = next(descriptor);
     return error == 0 ? result : static_cast<int>(set_errno(-error));
   }
 };
 
 /// close_range and closefrom.
-template <Symbol, class>
-struct CloseRange;
-template <Symbol symbol>
-struct CloseRange<symbol, int(unsigned, unsigned, int)> {
-  static int call(unsigned first, unsigned last, int flags) {
+struct CloseRange {
+  static int call(auto next, unsigned first, unsigned last, int flags) {
     if ((flags & static_cast<int>(CLOSE_RANGE_CLOEXEC)) == 0) close_descriptors(first, last);
-    return next<symbol, int>(first, last, flags);
+    return next(first, last, flags);
   }
-};
-template <Symbol symbol>
-struct CloseRange<symbol, void(int)> {
-  static void call(int first) {
+  static void call(auto next, int first) {
     close_descriptors(static_cast<unsigned>(std::max(first, 0)), ~0u);
-    next<symbol, void>(first);
+    next(first);
   }
 };
 
 /// dup, dup2 and dup3.
-template <Symbol, class>
-struct Duplicate;
-template <Symbol symbol>
-struct Duplicate<symbol, int(int)> {
-  static int call(int original) {
+struct Duplicate {
+  static int call(auto next, int original) {
     stop_buffering_in_vfork_child(original);
-    const int copy = next<symbol, int>(original);
+    const int copy = next(original);
     share_handle(original, copy);
     return copy;
   }
-};
-template <Symbol symbol, class... Flags>
-struct Duplicate<symbol, int(int, int, Flags...)> {
-  static int call(int original, int copy, Flags... flags) {
+  static int call(auto next, int original, int copy, auto... flags) {
     stop_buffering_in_vfork_child(original);
     if (original != copy && base::system_call(SYS_fcntl, original, F_GETFD) >= 0)
       close_descriptor(copy);
-    const int result = next<symbol, int>(original, copy, flags...);
+    const int result = next(original, copy, flags...);
     share_handle(original, result);
     return result;
   }
@@ -144,18 +124,15 @@ struct Duplicate<symbol, int(int, int, Flags...)> {
 /// buffers cannot keep all flags.
 bool ends_buffering(int command);
 
-template <Symbol, class>
-struct Control;
-template <Symbol symbol>
-struct Control<symbol, int(int, int, long)> {
-  static int call(int descriptor, int command, long argument) {
+struct Control {
+  static int call(auto next, int descriptor, int command, long argument) {
     using chain::FcntlKind;
     const FcntlKind kind = chain::kind_of(command);
     buffers::Handle* handle = handle_of(descriptor);
     if (kind == FcntlKind::duplicate) stop_buffering_in_vfork_child(descriptor);
     if (handle != nullptr && ends_buffering(command))
       buffers::stop_buffering(*handle, kind == FcntlKind::lock ? Reason::locks : Reason::flags);
-    const int result = next<symbol, int>(descriptor, command, argument);
+    const int result = next(descriptor, command, argument);
     if (kind == FcntlKind::duplicate) share_handle(descriptor, result);
     return result;
   }

@@ -6,13 +6,10 @@
 namespace pario::buffering {
 
 /// fork: parent and child share offsets, so that only the kernel can keep them.
-template <Symbol, class>
-struct Fork;
-template <Symbol symbol>
-struct Fork<symbol, pid_t()> {
-  static pid_t call() {
+struct Fork {
+  static pid_t call(auto next) {
     buffers::before_fork();
-    const pid_t child = next<symbol, pid_t>();
+    const pid_t child = next();
     if (child == 0)
       forget_descriptors();
     else
@@ -22,35 +19,26 @@ struct Fork<symbol, pid_t()> {
 };
 
 /// Calls that start another program, which inherits descriptors.
-template <Symbol, class>
-struct Spawn;
-template <Symbol symbol, class Result, class... Args>
-struct Spawn<symbol, Result(Args...)> {
-  static Result call(Args... args) {
+struct Spawn {
+  static auto call(auto next, auto... args) {
     if (pario_in_vfork_child == 0) stop_buffering_inherited();
-    return next<symbol, Result>(args...);
+    return next(args...);
   }
-};
-/// posix_spawn: the file actions may copy any descriptor.
-template <Symbol symbol, class... Args>
-struct Spawn<symbol, int(pid_t*, const char*, const posix_spawn_file_actions_t*, Args...)> {
-  static int call(pid_t* child, const char* path, const posix_spawn_file_actions_t* actions,
-                  Args... args) {
+  /// posix_spawn: the file actions may copy any descriptor.
+  static int call(auto next, pid_t* child, const char* path,
+                  const posix_spawn_file_actions_t* actions, auto... args) {
     if (pario_in_vfork_child == 0) stop_buffering_inherited();
     if (pario_in_vfork_child == 0 && actions != nullptr && actions->__used != 0)
       buffers::stop_all_buffering(Reason::inheritance);
-    return next<symbol, int>(child, path, actions, args...);
+    return next(child, path, actions, args...);
   }
 };
 
 /// exec: the process becomes another program.
-template <Symbol, class>
-struct Execute;
-template <Symbol symbol, class Result, class... Args>
-struct Execute<symbol, Result(Args...)> {
-  static Result call(Args... args) {
+struct Execute {
+  static auto call(auto next, auto... args) {
     prepare();
-    return next<symbol, Result>(args...);
+    return next(args...);
   }
   static void prepare() {
     const base::SavedErrno saved;
@@ -61,28 +49,22 @@ struct Execute<symbol, Result(Args...)> {
 };
 
 /// system: starts another program and waits for its end.
-template <Symbol, class>
-struct RunCommand;
-template <Symbol symbol, class Result, class... Args>
-struct RunCommand<symbol, Result(Args...)> {
-  static Result call(Args... args) {
+struct RunCommand {
+  static auto call(auto next, auto... args) {
     buffers::before_exec();
     buffers::flush_all();
-    const Result result = next<symbol, Result>(args...);
+    const auto result = next(args...);
     reload_offsets();
     return result;
   }
 };
 
 /// sendmsg: the receiver of the message may use the files of its descriptors.
-template <Symbol, class>
-struct Send;
-template <Symbol symbol, class Result, class Message, class Number, class... Flags>
-struct Send<symbol, Result(int, Message*, Number, Flags...)> {
-  static Result call(int socket, Message* message, Number number, Flags... flags) {
+struct Send {
+  static auto call(auto next, int socket, auto* message, auto number, auto... flags) {
     for_each_sent_descriptor(
         message, number, [](int descriptor) { stop_buffering(descriptor, Reason::inheritance); });
-    return next<symbol, Result>(socket, message, number, flags...);
+    return next(socket, message, number, flags...);
   }
 };
 

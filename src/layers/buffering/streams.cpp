@@ -180,7 +180,8 @@ void remove_entry(StreamEntry* entry) {
 bool flush_stream(std::FILE* stream) {
   flockfile(stream);
   const std::size_t bytes = __fpending(stream);
-  const bool succeeded = next<Symbol::fflush_unlocked, int>(stream) == 0;
+  const bool succeeded =
+      chain::next<chain::LayerId::buffering, Symbol::fflush_unlocked, int>(stream) == 0;
   funlockfile(stream);
   if (succeeded) return true;
   const base::SavedErrno saved;

@@ -32,51 +32,39 @@ void set_standard_stream_buffers();
 void write_pending_bytes();
 
 /// fopen and freopen.
-template <Symbol, class>
-struct OpenStream;
-template <Symbol symbol, class... Old>
-struct OpenStream<symbol, std::FILE*(const char*, const char*, Old...)> {
-  static std::FILE* call(const char* path, const char* mode, Old... old) {
+struct OpenStream {
+  static std::FILE* call(auto next, const char* path, const char* mode, auto... old) {
     before_stream_open(path);
-    std::FILE* stream = next<symbol, std::FILE*>(path, mode, old...);
+    std::FILE* stream = next(path, mode, old...);
     after_stream_open(path, stream);
     return stream;
   }
 };
 
 /// fclose.
-template <Symbol, class>
-struct CloseStream;
-template <Symbol symbol>
-struct CloseStream<symbol, int(std::FILE*)> {
-  static int call(std::FILE* stream) {
+struct CloseStream {
+  static int call(auto next, std::FILE* stream) {
     StreamEntry* entry = find_entry(stream);
     stop_periodic_flush(entry);
     const int error = stream == nullptr ? 0 : close_descriptor(stream->_fileno);
-    const int result = next<symbol, int>(stream);
+    const int result = next(stream);
     remove_entry(entry);
     return error == 0 ? result : static_cast<int>(set_errno(-error));
   }
 };
 
 /// setvbuf and its variants: the setting of a stream overrides the program's buffer.
-template <Symbol, class>
-struct KeepBuffer;
-template <Symbol symbol, class Result, class... Args>
-struct KeepBuffer<symbol, Result(std::FILE*, Args...)> {
-  static Result call(std::FILE* stream, Args... args) {
-    if (has_buffer(stream)) return Result();
-    return next<symbol, Result>(stream, args...);
+struct KeepBuffer {
+  static auto call(auto next, std::FILE* stream, auto... args) {
+    if (has_buffer(stream)) return decltype(next(stream, args...))();
+    return next(stream, args...);
   }
 };
 
 /// fflush.
-template <Symbol, class>
-struct FlushStream;
-template <Symbol symbol>
-struct FlushStream<symbol, int(std::FILE*)> {
-  static int call(std::FILE* stream) {
-    return stream != nullptr && ignores_flush(stream) ? 0 : next<symbol, int>(stream);
+struct FlushStream {
+  static int call(auto next, std::FILE* stream) {
+    return stream != nullptr && ignores_flush(stream) ? 0 : next(stream);
   }
 };
 

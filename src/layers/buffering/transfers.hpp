@@ -29,46 +29,34 @@ inline long transfer_pieces(Transfer transfer, int descriptor, const Pieces& pie
   return transfer(*handle, pieces.all, at);
 }
 
-template <Symbol symbol, Transfer transfer, class First, class Second, class... Rest>
-ssize_t transfer_here(int descriptor, First data, Second size, Rest... rest) {
-  const long result = transfer_pieces(transfer, descriptor, Pieces(data, size), {});
-  return result != buffers::kPass ? set_errno(result)
-                                  : next<symbol, ssize_t>(descriptor, data, size, rest...);
-}
+template <Transfer transfer>
+struct TransferHere {
+  static ssize_t call(auto next, int descriptor, auto data, auto size, auto... rest) {
+    const long result = transfer_pieces(transfer, descriptor, Pieces(data, size), {});
+    return result != buffers::kPass ? set_errno(result) : next(descriptor, data, size, rest...);
+  }
+};
+using Read = TransferHere<buffers::read>;
+using Write = TransferHere<buffers::write>;
 
-template <Symbol symbol, Transfer transfer, class First, class Second, class... Rest>
-ssize_t transfer_at(int descriptor, First data, Second size, off_t offset, Rest... rest) {
-  const long result = offset < 0 ? buffers::kPass
-                                 : transfer_pieces(transfer, descriptor, Pieces(data, size),
-                                                   static_cast<std::uint64_t>(offset));
-  return result != buffers::kPass ? set_errno(result)
-                                  : next<symbol, ssize_t>(descriptor, data, size, offset, rest...);
-}
+template <Transfer transfer>
+struct TransferAt {
+  static ssize_t call(auto next, int descriptor, auto data, auto size, off_t offset, auto... rest) {
+    const long result = offset < 0 ? buffers::kPass
+                                   : transfer_pieces(transfer, descriptor, Pieces(data, size),
+                                                     static_cast<std::uint64_t>(offset));
+    return result != buffers::kPass ? set_errno(result)
+                                    : next(descriptor, data, size, offset, rest...);
+  }
+};
+using ReadAt = TransferAt<buffers::read>;
+using WriteAt = TransferAt<buffers::write>;
 
-#define PARIO_TRANSFER(name, function, transfer)              \
-  template <Symbol, class>                                    \
-  struct name;                                                \
-  template <Symbol symbol, class... Args>                     \
-  struct name<symbol, ssize_t(int, Args...)> {                \
-    static ssize_t call(int descriptor, Args... args) {       \
-      return function<symbol, transfer>(descriptor, args...); \
-    }                                                         \
-  };
-PARIO_TRANSFER(Read, transfer_here, buffers::read)
-PARIO_TRANSFER(Write, transfer_here, buffers::write)
-PARIO_TRANSFER(ReadAt, transfer_at, buffers::read)
-PARIO_TRANSFER(WriteAt, transfer_at, buffers::write)
-#undef PARIO_TRANSFER
-
-template <Symbol, class>
-struct Seek;
-template <Symbol symbol>
-struct Seek<symbol, off_t(int, off_t, int)> {
-  static off_t call(int descriptor, off_t offset, int whence) {
+struct Seek {
+  static off_t call(auto next, int descriptor, off_t offset, int whence) {
     buffers::Handle* handle = handle_of(descriptor);
     const long result = handle == nullptr ? buffers::kPass : buffers::seek(*handle, offset, whence);
-    return result != buffers::kPass ? set_errno(result)
-                                    : next<symbol, off_t>(descriptor, offset, whence);
+    return result != buffers::kPass ? set_errno(result) : next(descriptor, offset, whence);
   }
 };
 
@@ -89,25 +77,19 @@ class SyncedDescriptor {
 };
 
 /// sendfile.
-template <Symbol, class>
-struct Between;
-template <Symbol symbol>
-struct Between<symbol, ssize_t(int, int, off_t*, size_t)> {
-  static ssize_t call(int out, int in, off_t* offset, size_t size) {
+struct Between {
+  static ssize_t call(auto next, int out, int in, off_t* offset, size_t size) {
     const SyncedDescriptor target(out), source(in);
-    return next<symbol, ssize_t>(out, in, offset, size);
+    return next(out, in, offset, size);
   }
 };
 
 /// copy_file_range and splice.
-template <Symbol, class>
-struct BetweenAt;
-template <Symbol symbol>
-struct BetweenAt<symbol, ssize_t(int, off_t*, int, off_t*, size_t, unsigned)> {
-  static ssize_t call(int in, off_t* in_offset, int out, off_t* out_offset, size_t size,
+struct BetweenAt {
+  static ssize_t call(auto next, int in, off_t* in_offset, int out, off_t* out_offset, size_t size,
                       unsigned flags) {
     const SyncedDescriptor target(out), source(in);
-    return next<symbol, ssize_t>(in, in_offset, out, out_offset, size, flags);
+    return next(in, in_offset, out, out_offset, size, flags);
   }
 };
 
@@ -119,15 +101,12 @@ inline int source_of(unsigned long request, const void* argument) {
              : -1;
 }
 
-template <Symbol, class>
-struct Ioctl;
-template <Symbol symbol>
-struct Ioctl<symbol, int(int, unsigned long, void*)> {
-  static int call(int descriptor, unsigned long request, void* argument) {
+struct Ioctl {
+  static int call(auto next, int descriptor, unsigned long request, void* argument) {
     // Compares the bytes of several files.
     if (request == FIDEDUPERANGE && pario_in_vfork_child == 0) buffers::flush_all();
     const SyncedDescriptor own(descriptor), source(source_of(request, argument));
-    return next<symbol, int>(descriptor, request, argument);
+    return next(descriptor, request, argument);
   }
 };
 

@@ -23,13 +23,6 @@ using node_cache::Facts;
 using node_cache::Name;
 using symbols::Symbol;
 
-template <Symbol symbol, class Result, class... Args>
-Result next(Args... args) {
-  return chain::next<chain::LayerId::caching, symbol, Result>(args...);
-}
-template <Symbol symbol, class Work, class Function>
-using OnPath = chain::OnPath<chain::LayerId::caching, symbol, Work, Function>;
-
 /// Returns the facts of a name, of the file behind links if `follow`. `end` receives the name of
 /// that file.
 Facts find(const Name& name, bool follow, base::TextBuffer& end) {
@@ -47,14 +40,6 @@ int answer(const Name& name, bool follow, Give give, Pass pass) {
   return facts.is_present() && give(facts) ? 0 : pass();
 }
 
-int give_status(const Name& name, bool follow, void* room, auto pass) {
-  const auto give = [room](const Facts& facts) {
-    std::memcpy(room, &facts.status, sizeof facts.status);
-    return true;
-  };
-  return answer(name, follow, give, pass);
-}
-
 constexpr bool follows_links(Symbol symbol) {
   return symbol != Symbol::lstat && symbol != Symbol::lstat64 && symbol != Symbol::__lxstat &&
          symbol != Symbol::__lxstat64;
@@ -62,57 +47,33 @@ constexpr bool follows_links(Symbol symbol) {
 
 // ---- treatments of questions
 
-template <Symbol, class>
-struct Stat;
-template <Symbol symbol>
-struct Stat<symbol, int(const char*, void*)> {
-  static int call(const char* path, void* room) {
-    return give_status(Name(AT_FDCWD, path), follows_links(symbol), room,
-                       [=] { return next<symbol, int>(path, room); });
-  }
-};
-template <Symbol symbol>
-struct Stat<symbol, int(int, const char*, void*, int)> {
-  static int call(int directory, const char* path, void* room, int flags) {
-    const auto pass = [=] { return next<symbol, int>(directory, path, room, flags); };
+struct Stat : chain::OnPath {
+  static int call(auto next, int directory, const char* path, void* room, auto... given) {
+    const int flags = (given | ... | 0);
+    const auto pass = [=] { return next(directory, path, room, given...); };
+    const auto give = [room](const Facts& facts) {
+      std::memcpy(room, &facts.status, sizeof facts.status);
+      return true;
+    };
     if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT)) != 0) return pass();
-    return give_status(Name(directory, path), (flags & AT_SYMLINK_NOFOLLOW) == 0, room, pass);
+    const bool follows = follows_links(next.kSymbol) && (flags & AT_SYMLINK_NOFOLLOW) == 0;
+    return answer(Name(directory, path), follows, give, pass);
   }
 };
-
-/// The stat functions of old binaries: the first argument is a version.
-template <Symbol, class>
-struct Versioned;
-template <Symbol symbol>
-struct Versioned<symbol, int(int, const char*, void*)> {
-  static int call(int version, const char* path, void* room) {
-    return give_status(Name(AT_FDCWD, path), follows_links(symbol), room,
-                       [=] { return next<symbol, int>(version, path, room); });
-  }
-};
-template <Symbol symbol>
-struct Versioned<symbol, int(int, int, const char*, void*, int)> {
-  static int call(int version, int directory, const char* path, void* room, int flags) {
-    const auto pass = [=] { return next<symbol, int>(version, directory, path, room, flags); };
-    if ((flags & ~AT_SYMLINK_NOFOLLOW) != 0) return pass();
-    return give_status(Name(directory, path), flags == 0, room, pass);
-  }
-};
+using Versioned = chain::Versioned<Stat>;
 
 /// statx: answered for missing names only, because the program chooses the attributes.
-template <Symbol, class>
-struct Statx;
-template <Symbol symbol>
-struct Statx<symbol, int(int, const char*, int, unsigned, void*)> {
-  static int call(int directory, const char* path, int flags, unsigned mask, void* room) {
+struct Statx {
+  static int call(auto next, int directory, const char* path, int flags, unsigned mask,
+                  void* room) {
     const auto nothing = [](const Facts&) { return false; };
     return answer(Name(directory, path), (flags & AT_SYMLINK_NOFOLLOW) == 0, nothing,
-                  [=] { return next<symbol, int>(directory, path, flags, mask, room); });
+                  [=] { return next(directory, path, flags, mask, room); });
   }
 };
 
 /// access: the file system decides about permissions.
-struct CheckAccess {
+struct Access : chain::OnPath {
   static int call(auto next, int directory, const char* path, int mode, auto... flags) {
     const bool follows = ((flags & AT_SYMLINK_NOFOLLOW) | ... | 0) == 0;
     const auto exists = [mode](const Facts&) { return mode == F_OK; };
@@ -120,8 +81,6 @@ struct CheckAccess {
                   [=] { return next(directory, path, mode, flags...); });
   }
 };
-template <Symbol symbol, class Function>
-using Access = OnPath<symbol, CheckAccess, Function>;
 
 template <class Pass>
 ssize_t give_target(const Name& name, char* room, std::size_t size, Pass pass) {
@@ -134,28 +93,23 @@ ssize_t give_target(const Name& name, char* room, std::size_t size, Pass pass) {
   return copied > 0 ? static_cast<ssize_t>(copied) : pass();
 }
 
-struct GiveTarget {
+struct ReadLink : chain::OnPath {
   static ssize_t call(auto next, int directory, const char* path, char* room, std::size_t size) {
     return give_target(Name(directory, path), room, size,
                        [=] { return next(directory, path, room, size); });
   }
 };
-template <Symbol symbol, class Function>
-using ReadLink = OnPath<symbol, GiveTarget, Function>;
 
 /// opendir: the listing has the names and their types.
-template <Symbol, class>
-struct List;
-template <Symbol symbol>
-struct List<symbol, void*(const char*)> {
-  static void* call(const char* path) {
+struct List {
+  static void* call(auto next, const char* path) {
     const Name name(AT_FDCWD, path);
     base::Text<PATH_MAX> listing;
     const Facts facts = node_cache::find(name);
     if (facts.is_missing()) return errno = facts.error, nullptr;
     if (facts.is(S_IFDIR) && node_cache::find_listing(name, listing))
-      if (void* opened = next<symbol, void*>(listing.c_str())) return opened;
-    return next<symbol, void*>(path);
+      if (void* opened = next(listing.c_str())) return opened;
+    return next(path);
   }
 };
 
@@ -221,7 +175,7 @@ int open_file(int directory, const char* path, int flags, OpenCopy open_copy, Pa
 }
 
 /// open and openat.
-struct OpenFile {
+struct Open : chain::OnPath {
   static int call(auto next, int directory, const char* path, int flags, auto... mode) {
     return open_file(
         directory, path, flags,
@@ -229,81 +183,59 @@ struct OpenFile {
         [=] { return next(directory, path, flags, mode...); });
   }
 };
-template <Symbol symbol, class Function>
-using Open = OnPath<symbol, OpenFile, Function>;
 
 /// creat.
-template <Symbol, class>
-struct Create;
-template <Symbol symbol>
-struct Create<symbol, int(const char*, mode_t)> {
-  static int call(const char* path, mode_t mode) {
+struct Create {
+  static int call(auto next, const char* path, mode_t mode) {
     return open_to_write<int>(
-        Name(AT_FDCWD, path), [=] { return next<symbol, int>(path, mode); },
-        [](int opened) { return opened; });
+        Name(AT_FDCWD, path), [=] { return next(path, mode); }, [](int opened) { return opened; });
   }
 };
 
 /// fopen and freopen.
-template <Symbol, class>
-struct OpenStream;
-template <Symbol symbol, class... Old>
-struct OpenStream<symbol, std::FILE*(const char*, const char*, Old...)> {
-  static std::FILE* call(const char* path, const char* mode, Old... old) {
-    const auto pass = [=] { return next<symbol, std::FILE*>(path, mode, old...); };
+struct OpenStream {
+  static std::FILE* call(auto next, const char* path, const char* mode, auto... old) {
+    const auto pass = [=] { return next(path, mode, old...); };
     const Name name(AT_FDCWD, path);
     const std::string_view options = std::string_view(mode).substr(0, std::strcspn(mode, ","));
     if (!options.starts_with('r') || options.find('+') != options.npos)
       return open_to_write<std::FILE*>(
           name, pass, [](std::FILE* opened) { return opened == nullptr ? -1 : ::fileno(opened); });
     // freopen closes its stream even if it fails, so that it is called once.
-    if constexpr (sizeof...(Old) > 0) return pass();
+    if constexpr (sizeof...(old) > 0) return pass();
     return open_to_read<std::FILE*>(
-        name, true, nullptr,
-        [=](const char* copy) { return next<symbol, std::FILE*>(copy, mode, old...); }, pass);
+        name, true, nullptr, [=](const char* copy) { return next(copy, mode, old...); }, pass);
   }
 };
 
 /// mkstemp and its variants, whose names the C library completes.
-template <Symbol, class>
-struct Temporary;
-template <Symbol symbol, class... Numbers>
-struct Temporary<symbol, int(char*, Numbers...)> {
-  static int call(char* path, Numbers... numbers) {
+struct Temporary {
+  static int call(auto next, char* path, auto... numbers) {
     const Name pattern(AT_FDCWD, path);
     return open_to_write<int>(
-        pattern, [=] { return next<symbol, int>(path, numbers...); },
-        [](int opened) { return opened; });
+        pattern, [=] { return next(path, numbers...); }, [](int opened) { return opened; });
   }
 };
 
 // ---- treatments of other changes
 
 /// Calls that change one name.
-struct ChangeName {
+struct Change : chain::OnPath {
   static auto call(auto next, int directory, const char* path, auto... args) {
     announce_change(Name(directory, path));
     return next(directory, path, args...);
   }
 };
-template <Symbol symbol, class Function>
-using Change = OnPath<symbol, ChangeName, Function>;
 
 /// symlink and symlinkat: the first argument is the target.
-template <Symbol, class>
-struct ChangeTarget;
-template <Symbol symbol>
-struct ChangeTarget<symbol, int(const char*, const char*)> {
-  static int call(const char* target, const char* path) {
+struct ChangeTarget {
+  static int call(auto next, const char* target, const char* path) {
     announce_change(Name(AT_FDCWD, path));
-    return next<symbol, int>(target, path);
+    return next(target, path);
   }
-};
-template <Symbol symbol>
-struct ChangeTarget<symbol, int(const char*, int, const char*)> {
-  static int call(const char* target, int directory, const char* path) {
+  static int call(auto next, const char* target, int directory, const char* path) {
     announce_change(Name(directory, path));
-    return next<symbol, int>(target, directory, path);
+    return next(target, directory, path);
   }
 };
 
@@ -315,20 +247,15 @@ void note_both(const Name& old_name, const Name& new_name) {
 }
 
 /// rename, link and their variants.
-template <Symbol, class>
-struct ChangeBoth;
-template <Symbol symbol>
-struct ChangeBoth<symbol, int(const char*, const char*)> {
-  static int call(const char* path, const char* target) {
+struct ChangeBoth {
+  static int call(auto next, const char* path, const char* target) {
     note_both(Name(AT_FDCWD, path), Name(AT_FDCWD, target));
-    return next<symbol, int>(path, target);
+    return next(path, target);
   }
-};
-template <Symbol symbol, class... Flags>
-struct ChangeBoth<symbol, int(int, const char*, int, const char*, Flags...)> {
-  static int call(int from, const char* path, int to, const char* target, Flags... flags) {
+  static int call(auto next, int from, const char* path, int to, const char* target,
+                  auto... flags) {
     note_both(Name(from, path), Name(to, target));
-    return next<symbol, int>(from, path, to, target, flags...);
+    return next(from, path, to, target, flags...);
   }
 };
 

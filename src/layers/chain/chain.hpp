@@ -1,10 +1,10 @@
 // Module chain: the layers between the wrappers of the tracer and the C library.
 //
-// A layer is a column of treatments.def: it gives each function a treatment, a class template whose
-// call() has the signature of the function, or None. A call of the program reaches the topmost
-// active layer that has a treatment for its function. The treatment passes the call on with next(),
-// to the next such layer below and finally to the real function. Layers that are inactive in this
-// process are not in the chain and cost nothing.
+// A layer is a column of treatments.def: it gives each function a treatment, a class with call(),
+// or None. A call of the program reaches the topmost active layer that has a treatment for its
+// function. The treatment passes the call on with next(), to the next such layer below and finally
+// to the real function. Layers that are inactive in this process are not in the chain and cost
+// nothing.
 //
 // The chain of a function is built at its first call, which may precede all constructors. Building
 // and calling use no heap, no stdio and no exceptions, except inside the dynamic linker.
@@ -20,6 +20,7 @@
 
 #include <array>
 #include <atomic>
+#include <concepts>
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
@@ -57,22 +58,6 @@ struct Layer {
 /// calls may arrive before any constructor could register a layer.
 extern const std::array<Layer, kLayers> layers;
 
-/// A treatment that passes the call on.
-template <Symbol, class>
-struct None {
-  static constexpr std::nullptr_t call = nullptr;
-};
-
-/// The function of a treatment, for Layer::treatment_of(); null for None. A treatment that has no
-/// specialisation for the signature of the row does not compile.
-template <class Treatment>
-void* function_of() {
-  if constexpr (std::is_null_pointer_v<std::remove_cv_t<decltype(Treatment::call)>>)
-    return nullptr;
-  else
-    return reinterpret_cast<void*>(&Treatment::call);
-}
-
 /// Builds the chain of a function and returns its first element.
 void* build(Symbol symbol);
 
@@ -102,29 +87,82 @@ Result next(Args... args) {
   return reinterpret_cast<Result (*)(Args...)>(function)(args...);
 }
 
-/// The treatment of a function whose name has a spelling with a directory before the path and one
-/// without: `Work::call(next, directory, path, args...)`, in which `next(directory, path, args...)`
-/// calls the element that follows the layer.
-template <LayerId layer, Symbol symbol, class Work, class>
-struct OnPath;
-template <LayerId layer, Symbol symbol, class Work, class Result, class... Args>
-struct OnPath<layer, symbol, Work, Result(const char*, Args...)> {
+// ---- treatments: classes with `static auto call(auto next, ...)`, in which `next(...)` calls the
+// element that follows the layer. The arguments of both are those of the function.
+
+/// A treatment that passes the call on.
+struct None {};
+
+/// The base of treatments of functions that have a spelling with a directory before the path and
+/// one without: all calls have the directory.
+struct OnPath {};
+
+namespace detail {
+
+/// The argument `next` of treatments.
+template <LayerId layer, Symbol symbol, class>
+struct Next;
+template <LayerId layer, Symbol symbol, class Result, class... Args>
+struct Next<layer, symbol, Result(Args...)> {
+  static constexpr Symbol kSymbol = symbol;
+  Result operator()(Args... args) const { return next<layer, symbol, Result, Args...>(args...); }
+};
+
+/// `next` of a function without a directory.
+template <class Next>
+struct NextOnPath : Next {
+  auto operator()(int, const char* path, auto... args) const {
+    return Next::operator()(path, args...);
+  }
+};
+
+/// `next` of a function whose first argument is a version.
+template <class Next>
+struct NextOfVersion : Next {
+  auto operator()(auto... args) const { return Next::operator()(version, args...); }
+  int version;
+};
+
+template <class Treatment, class Next, class>
+struct Treated;
+template <class Treatment, class Next, class Result, class... Args>
+struct Treated<Treatment, Next, Result(Args...)> {
+  static Result call(Args... args) { return Treatment::call(Next{}, args...); }
+};
+template <std::derived_from<OnPath> Treatment, class Next, class Result, class... Args>
+struct Treated<Treatment, Next, Result(const char*, Args...)> {
   static Result call(const char* path, Args... args) {
-    const auto pass = [](int, const char* name, Args... others) {
-      return next<layer, symbol, Result>(name, others...);
-    };
-    return Work::call(pass, AT_FDCWD, path, args...);
+    return Treatment::call(NextOnPath<Next>{}, AT_FDCWD, path, args...);
   }
 };
-template <LayerId layer, Symbol symbol, class Work, class Result, class... Args>
-struct OnPath<layer, symbol, Work, Result(int, const char*, Args...)> {
-  static Result call(int directory, const char* path, Args... args) {
-    const auto pass = [](int at, const char* name, Args... others) {
-      return next<layer, symbol, Result>(at, name, others...);
-    };
-    return Work::call(pass, directory, path, args...);
+
+}  // namespace detail
+
+/// A treatment on paths for the stat functions of old binaries, whose first argument is a version.
+template <class Treatment>
+struct Versioned {
+  template <class Next>
+  static int call(Next next, int version, const char* path, void* status) {
+    return Treatment::call(detail::NextOnPath<detail::NextOfVersion<Next>>{{next, version}},
+                           AT_FDCWD, path, status);
+  }
+  template <class Next>
+  static int call(Next next, int version, int directory, const char* path, void* status,
+                  int flags) {
+    return Treatment::call(detail::NextOfVersion<Next>{next, version}, directory, path, status,
+                           flags);
   }
 };
+
+/// The function of a treatment, for Layer::treatment_of(); null for None.
+template <LayerId layer, Symbol symbol, class Treatment, class Function>
+void* function_of() {
+  if constexpr (std::is_same_v<Treatment, None>)
+    return nullptr;
+  else
+    return reinterpret_cast<void*>(
+        &detail::Treated<Treatment, detail::Next<layer, symbol, Function>, Function>::call);
+}
 
 /// Finds the row of a file in the log; null: the file or the process is not traced. `path` ends
 /// with a zero.

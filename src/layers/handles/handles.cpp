@@ -18,13 +18,6 @@ namespace {
 using chain::None;
 using symbols::Symbol;
 
-template <Symbol symbol, class Result, class... Args>
-Result next(Args... args) {
-  return chain::next<chain::LayerId::handles, symbol, Result>(args...);
-}
-template <Symbol symbol, class Work, class Function>
-using OnPath = chain::OnPath<chain::LayerId::handles, symbol, Work, Function>;
-
 /// Before a call on a descriptor: writes the pending bytes of its file, and returns
 /// visible_number().
 int prepare(int descriptor) {
@@ -81,110 +74,82 @@ int open_or_reopen(int directory, const char* path, int flags, OpenFile open) {
 }
 
 /// open and openat.
-struct OpenFile {
+struct Open : chain::OnPath {
   static int call(auto next, int directory, const char* path, int flags, auto... mode) {
     return open_or_reopen(directory, path, flags,
                           [&] { return next(visible_number(directory), path, flags, mode...); });
   }
 };
-template <Symbol symbol, class Function>
-using Open = OnPath<symbol, OpenFile, Function>;
-
-template <Symbol, class>
-struct Create;
-template <Symbol symbol>
-struct Create<symbol, int(const char*, mode_t)> {
-  static int call(const char* path, mode_t mode) {
+struct Create {
+  static int call(auto next, const char* path, mode_t mode) {
     return open_or_reopen(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC,
-                          [&] { return next<symbol, int>(path, mode); });
+                          [&] { return next(path, mode); });
   }
 };
 
-template <Symbol, class>
-struct Close;
-template <Symbol symbol>
-struct Close<symbol, int(int)> {
-  static int call(int descriptor) {
+struct Close {
+  static int call(auto next, int descriptor) {
     if (keep_open(descriptor).kept) return 0;
     const int number = prepare(descriptor);
     record_standard_number(descriptor, false);
-    return next<symbol, int>(number);
+    return next(number);
   }
 };
 
 /// fopen and freopen.
-template <Symbol, class>
-struct OpenStream;
-template <Symbol symbol>
-struct OpenStream<symbol, std::FILE*(const char*, const char*)> {
-  static std::FILE* call(const char* path, const char* mode) {
+struct OpenStream {
+  static std::FILE* call(auto next, const char* path, const char* mode) {
     if (std::FILE* kept = reopen(path, mode)) return kept;
     write_pending(AT_FDCWD, path);
-    std::FILE* stream = next<symbol, std::FILE*>(path, mode);
-    if (stream == nullptr && errno == EMFILE && close_all_kept())
-      stream = next<symbol, std::FILE*>(path, mode);
+    std::FILE* stream = next(path, mode);
+    if (stream == nullptr && errno == EMFILE && close_all_kept()) stream = next(path, mode);
     record_open(path, mode, stream);
     return stream;
   }
-};
-template <Symbol symbol>
-struct OpenStream<symbol, std::FILE*(const char*, const char*, std::FILE*)> {
-  static std::FILE* call(const char* path, const char* mode, std::FILE* old) {
+  static std::FILE* call(auto next, const char* path, const char* mode, std::FILE* old) {
     if (old != nullptr) forget(old->_fileno);
     write_pending(AT_FDCWD, path);
-    std::FILE* stream = next<symbol, std::FILE*>(path, mode, old);
+    std::FILE* stream = next(path, mode, old);
     if (stream != nullptr) mark_observable(stream->_fileno);
     return stream;
   }
 };
 
-template <Symbol, class>
-struct CloseStream;
-template <Symbol symbol>
-struct CloseStream<symbol, int(std::FILE*)> {
-  static int call(std::FILE* stream) {
+struct CloseStream {
+  static int call(auto next, std::FILE* stream) {
     const CloseResult closed = stream == nullptr ? CloseResult{} : keep_open(stream);
     if (closed.kept) return 0;
     if (stream != nullptr) forget(stream->_fileno);
-    const int result = next<symbol, int>(stream);
+    const int result = next(stream);
     return closed.error == 0 ? result : static_cast<int>(buffering::set_errno(-closed.error));
   }
 };
 
 /// close_range and closefrom.
-template <Symbol, class>
-struct CloseRange;
-template <Symbol symbol, class Result, class First, class... Rest>
-struct CloseRange<symbol, Result(First, Rest...)> {
-  static Result call(First first, Rest... rest) {
+struct CloseRange {
+  static auto call(auto next, auto first, auto... rest) {
     close_all_kept();
     forget(0, UINT_MAX);
     name_watch::stop();
-    return next<symbol, Result>(first, rest...);
+    return next(first, rest...);
   }
 };
 
 /// dup, dup2 and dup3.
-template <Symbol, class>
-struct Duplicate;
-template <Symbol symbol>
-struct Duplicate<symbol, int(int)> {
-  static int call(int original) {
-    const int copy = next<symbol, int>(prepare(original));
+struct Duplicate {
+  static int call(auto next, int original) {
+    const int copy = next(prepare(original));
     record_standard_number(copy, true);
     return copy;
   }
-};
-template <Symbol symbol, class... Flags>
-struct Duplicate<symbol, int(int, int, Flags...)> {
-  static int call(int original, int copy, Flags... flags) {
+  static int call(auto next, int original, int copy, auto... flags) {
     if (original != copy) {
       if (name_watch::is_own(copy)) name_watch::stop();
       prepare(copy);
       close_kept(copy);
       forget(copy);
     }
-    const int result = next<symbol, int>(prepare(original), copy, flags...);
+    const int result = next(prepare(original), copy, flags...);
     record_standard_number(result, true);
     return result;
   }
@@ -192,150 +157,114 @@ struct Duplicate<symbol, int(int, int, Flags...)> {
 
 /// fcntl. All kept handles are closed before a lock, because closing any descriptor of a file ends
 /// the locks of the process on it.
-template <Symbol, class>
-struct Control;
-template <Symbol symbol>
-struct Control<symbol, int(int, int, long)> {
-  static int call(int descriptor, int command, long argument) {
+struct Control {
+  static int call(auto next, int descriptor, int command, long argument) {
     if (chain::kind_of(command) == chain::FcntlKind::lock || command == F_SETLEASE)
       close_all_kept();
     const int number = prepare(descriptor);
     if (command == F_SETFD) forget(number);
-    return next<symbol, int>(number, command, argument);
+    return next(number, command, argument);
   }
 };
 
 /// A call on a descriptor (first argument).
-template <Symbol, class>
-struct Use;
-template <Symbol symbol, class Result, class... Args>
-struct Use<symbol, Result(int, Args...)> {
-  static Result call(int descriptor, Args... args) {
-    if constexpr (locks(symbol)) close_all_kept();
-    if constexpr (changes_permissions(symbol)) expire_names_of(visible_number(descriptor));
+struct Use {
+  static auto call(auto next, int descriptor, auto... args) {
+    if constexpr (locks(next.kSymbol)) close_all_kept();
+    if constexpr (changes_permissions(next.kSymbol)) expire_names_of(visible_number(descriptor));
     const int number = prepare(descriptor);
-    if constexpr (symbol == Symbol::fdopen) {
+    if constexpr (next.kSymbol == Symbol::fdopen) {
       forget(number);
       mark_observable(number);
     }
-    return next<symbol, Result>(number, args...);
+    return next(number, args...);
   }
 };
 
 /// A call on a descriptor (second argument).
-template <Symbol, class>
-struct UseSecond;
-template <Symbol symbol, class Result, class First, class... Args>
-struct UseSecond<symbol, Result(First, int, Args...)> {
-  static Result call(First first, int descriptor, Args... args) {
-    return next<symbol, Result>(first, prepare(descriptor), args...);
+struct UseSecond {
+  static auto call(auto next, auto first, int descriptor, auto... args) {
+    return next(first, prepare(descriptor), args...);
   }
 };
 
 /// mmap.
-template <Symbol, class>
-struct Map;
-template <Symbol symbol, class Result, class A, class B, class C, class D, class... Args>
-struct Map<symbol, Result(A, B, C, D, int, Args...)> {
-  static Result call(A a, B b, C c, D d, int descriptor, Args... args) {
+struct Map {
+  static auto call(auto next, auto a, auto b, auto c, auto d, int descriptor, auto... args) {
     const int number = prepare(descriptor);
     if (number >= 0) mark_observable(number);
-    return next<symbol, Result>(a, b, c, d, number, args...);
+    return next(a, b, c, d, number, args...);
   }
 };
 
 /// sendfile.
-template <Symbol, class>
-struct Between;
-template <Symbol symbol>
-struct Between<symbol, ssize_t(int, int, off_t*, size_t)> {
-  static ssize_t call(int out, int in, off_t* offset, size_t size) {
-    return next<symbol, ssize_t>(prepare(out), prepare(in), offset, size);
+struct Between {
+  static ssize_t call(auto next, int out, int in, off_t* offset, size_t size) {
+    return next(prepare(out), prepare(in), offset, size);
   }
 };
 
 /// copy_file_range and splice.
-template <Symbol, class>
-struct BetweenAt;
-template <Symbol symbol>
-struct BetweenAt<symbol, ssize_t(int, off_t*, int, off_t*, size_t, unsigned)> {
-  static ssize_t call(int in, off_t* in_offset, int out, off_t* out_offset, size_t size,
+struct BetweenAt {
+  static ssize_t call(auto next, int in, off_t* in_offset, int out, off_t* out_offset, size_t size,
                       unsigned flags) {
-    return next<symbol, ssize_t>(prepare(in), in_offset, prepare(out), out_offset, size, flags);
+    return next(prepare(in), in_offset, prepare(out), out_offset, size, flags);
   }
 };
 
 /// A call on a path.
-template <Symbol symbol>
-struct UsePath {
+struct Path : chain::OnPath {
   static auto call(auto next, int directory, const char* path, auto... args) {
     write_pending(visible_number(directory), path);
-    if constexpr (expires_name(symbol)) expire_name(directory, path);
-    if constexpr (renames(symbol)) expire_all_names();
+    if constexpr (expires_name(next.kSymbol)) expire_name(directory, path);
+    if constexpr (renames(next.kSymbol)) expire_all_names();
     return next(visible_number(directory), path, args...);
   }
 };
-template <Symbol symbol, class Function>
-using Path = OnPath<symbol, UsePath<symbol>, Function>;
 
 /// The stat functions by name. Their result identifies the file: if it has pending bytes, they are
 /// written and the call is repeated.
-template <Symbol, class>
-struct Stat;
-template <Symbol symbol, class... Args>
-struct Stat<symbol, int(Args...)> {
-  static int call(Args... args) {
-    const int result = next<symbol, int>(args...);
+struct Stat {
+  static int call(auto next, auto... args) {
+    const int result = next(args...);
     if (result != 0 || pending_entries.load(std::memory_order_acquire) == 0) return result;
     const auto* status = static_cast<const struct stat*>(std::get<void*>(std::tuple(args...)));
-    return write_pending_of(*status) ? next<symbol, int>(args...) : result;
+    return write_pending_of(*status) ? next(args...) : result;
   }
 };
 
 /// ioctl: the effect of a request may outlast a descriptor that stays open, or concern permissions.
-template <Symbol, class>
-struct Ioctl;
-template <Symbol symbol>
-struct Ioctl<symbol, int(int, unsigned long, void*)> {
-  static int call(int descriptor, unsigned long request, void* argument) {
+struct Ioctl {
+  static int call(auto next, int descriptor, unsigned long request, void* argument) {
     const int number = prepare(descriptor);
     if (buffering::handle_of(number) != nullptr) expire_names_of(number);
-    return next<symbol, int>(number, request, argument);
+    return next(number, request, argument);
   }
 };
 
 /// sendmsg: the receiver of the message may use the files of its descriptors.
-template <Symbol, class>
-struct Send;
-template <Symbol symbol, class Result, class Message, class Number, class... Flags>
-struct Send<symbol, Result(int, Message*, Number, Flags...)> {
-  static Result call(int socket, Message* message, Number number, Flags... flags) {
+struct Send {
+  static auto call(auto next, int socket, auto* message, auto number, auto... flags) {
     bool any = false;
     buffering::for_each_sent_descriptor(message, number, [&](int) { any = true; });
     if (any) close_all_kept();
-    return next<symbol, Result>(socket, message, number, flags...);
+    return next(socket, message, number, flags...);
   }
 };
 
 /// A call after which another program may have copies of descriptors, that synchronises all files,
 /// or that ends the process.
-template <Symbol, class>
-struct CloseKept;
-template <Symbol symbol, class Result, class... Args>
-struct CloseKept<symbol, Result(Args...)> {
-  static Result call(Args... args) {
+struct CloseKept {
+  static auto call(auto next, auto... args) {
     close_all_kept();
-    return next<symbol, Result>(args...);
+    return next(args...);
   }
 };
 
-template <Symbol, class>
-struct Fork;
-template <Symbol symbol>
-struct Fork<symbol, pid_t()> {
-  static pid_t call() {
+struct Fork {
+  static pid_t call(auto next) {
     close_all_kept();
-    const pid_t child = next<symbol, pid_t>();
+    const pid_t child = next();
     if (child == 0) forget_all();
     return child;
   }

@@ -278,7 +278,8 @@ bool reset_stream(std::FILE* stream) {
   if (!buffering::has_buffer(stream) || stream->_mode > 0 || ferror_unlocked(stream) != 0)
     return false;
   // Below layer buffering, where flushes are not ignored (hint `ignoreflush`).
-  if (buffering::next<Symbol::fflush_unlocked, int>(stream) != 0) return false;
+  if (chain::next<chain::LayerId::buffering, Symbol::fflush_unlocked, int>(stream) != 0)
+    return false;
   __fpurge(stream);
   clearerr_unlocked(stream);
   stream->_mode = 0;

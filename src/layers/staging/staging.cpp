@@ -159,49 +159,22 @@ class StagedPath {
   base::Text<PATH_MAX> real_, local_;
 };
 
-template <Symbol symbol, class Result, class... Args>
-Result next(Args... args) {
-  return chain::next<chain::LayerId::staging, symbol, Result>(args...);
-}
-template <Symbol symbol, class Work, class Function>
-using OnPath = chain::OnPath<chain::LayerId::staging, symbol, Work, Function>;
-
 // ---- treatments
 
 template <Use use>
-struct Named {
+struct Named : chain::OnPath {
   static auto call(auto next, int directory, const char* path, auto... args) {
     StagedPath staged(directory, path, use);
     return next(staged.directory(), staged.path(), args...);
   }
 };
 /// A call on an existing file, by name.
-template <Symbol symbol, class Function>
-using Existing = OnPath<symbol, Named<Use::existing>, Function>;
+using Existing = Named<Use::existing>;
+using Versioned = chain::Versioned<Existing>;
 /// A call that creates a file, and fails if it exists.
-template <Symbol symbol, class Function>
-using Create = OnPath<symbol, Named<Use::create>, Function>;
+using Create = Named<Use::create>;
 /// A call that creates or truncates a file.
-template <Symbol symbol, class Function>
-using Replace = OnPath<symbol, Named<Use::replace>, Function>;
-
-/// The stat functions of old binaries: the first argument is a version.
-template <Symbol, class>
-struct Versioned;
-template <Symbol symbol, class... Args>
-struct Versioned<symbol, int(int, const char*, Args...)> {
-  static int call(int version, const char* path, Args... args) {
-    StagedPath staged(AT_FDCWD, path, Use::existing);
-    return next<symbol, int>(version, staged.path(), args...);
-  }
-};
-template <Symbol symbol, class... Args>
-struct Versioned<symbol, int(int, int, const char*, Args...)> {
-  static int call(int version, int directory, const char* path, Args... args) {
-    StagedPath staged(directory, path, Use::existing);
-    return next<symbol, int>(version, staged.directory(), staged.path(), args...);
-  }
-};
+using Replace = Named<Use::replace>;
 
 Use use_of(int flags) {
   const bool nameless = (flags & O_TMPFILE & ~O_DIRECTORY) != 0;
@@ -212,14 +185,12 @@ Use use_of(int flags) {
 }
 
 /// open and openat.
-struct OpenFile {
+struct Open : chain::OnPath {
   static int call(auto next, int directory, const char* path, int flags, auto... mode) {
     StagedPath staged(directory, path, use_of(flags));
     return next(staged.directory(), staged.path(), flags, mode...);
   }
 };
-template <Symbol symbol, class Function>
-using Open = OnPath<symbol, OpenFile, Function>;
 
 Use use_of(const char* mode) {
   const std::string_view text = mode;
@@ -229,49 +200,37 @@ Use use_of(const char* mode) {
 }
 
 /// fopen and freopen.
-template <Symbol, class>
-struct OpenStream;
-template <Symbol symbol, class... Old>
-struct OpenStream<symbol, std::FILE*(const char*, const char*, Old...)> {
-  static std::FILE* call(const char* path, const char* mode, Old... old) {
+struct OpenStream {
+  static std::FILE* call(auto next, const char* path, const char* mode, auto... old) {
     StagedPath staged(AT_FDCWD, path, use_of(mode));
-    return next<symbol, std::FILE*>(staged.path(), mode, old...);
+    return next(staged.path(), mode, old...);
   }
 };
 
 /// mkstemp and its variants. The C library chooses letters in the last component of the name: they
 /// are copied from the local name to the program's.
-template <Symbol, class>
-struct Temporary;
-template <Symbol symbol, class... Numbers>
-struct Temporary<symbol, int(char*, Numbers...)> {
-  static int call(char* path, Numbers... numbers) {
+struct Temporary {
+  static int call(auto next, char* path, auto... numbers) {
     StagedPath staged(AT_FDCWD, path, Use::create);
-    if (!staged.is_local()) return next<symbol, int>(path, numbers...);
+    if (!staged.is_local()) return next(path, numbers...);
     const std::string_view whole = path;
     const std::size_t last = whole.size() - (whole.rfind('/') + 1);
     char* const local = const_cast<char*>(staged.local());
-    const int result = next<symbol, int>(local, numbers...);
+    const int result = next(local, numbers...);
     std::memcpy(path + whole.size() - last, local + std::strlen(local) - last, last);
     return result;
   }
 };
 
 /// symlink and symlinkat: the target stays as it is.
-template <Symbol, class>
-struct Link;
-template <Symbol symbol>
-struct Link<symbol, int(const char*, const char*)> {
-  static int call(const char* target, const char* path) {
+struct Link {
+  static int call(auto next, const char* target, const char* path) {
     StagedPath staged(AT_FDCWD, path, Use::create);
-    return next<symbol, int>(target, staged.path());
+    return next(target, staged.path());
   }
-};
-template <Symbol symbol>
-struct Link<symbol, int(const char*, int, const char*)> {
-  static int call(const char* target, int directory, const char* path) {
+  static int call(auto next, const char* target, int directory, const char* path) {
     StagedPath staged(directory, path, Use::create);
-    return next<symbol, int>(target, staged.directory(), staged.path());
+    return next(target, staged.directory(), staged.path());
   }
 };
 
@@ -285,14 +244,12 @@ int remove_both(int directory, const char* path, RemoveFile remove) {
 }
 
 /// unlink, unlinkat, remove and rmdir.
-struct RemoveBoth {
+struct Remove : chain::OnPath {
   static int call(auto next, int directory, const char* path, auto... flags) {
     return remove_both(directory, path,
                        [=](int at, const char* name) { return next(at, name, flags...); });
   }
 };
-template <Symbol symbol, class Function>
-using Remove = OnPath<symbol, RemoveBoth, Function>;
 
 void remove_file(int directory, const char* path) {
   base::system_call(SYS_unlinkat, directory, path, 0);
@@ -323,27 +280,22 @@ constexpr bool makes_link(Symbol symbol) {
 }
 
 /// rename, link and their variants.
-template <Symbol, class>
-struct Rename;
-template <Symbol symbol>
-struct Rename<symbol, int(const char*, const char*)> {
-  static int call(const char* path, const char* target) {
-    constexpr bool kLinks = makes_link(symbol);
+struct Rename {
+  static int call(auto next, const char* path, const char* target) {
+    constexpr bool kLinks = makes_link(next.kSymbol);
     return rename_or_link(AT_FDCWD, path, AT_FDCWD, target, kLinks, kLinks,
-                          [](int, const char* old_name, int, const char* new_name) {
-                            return next<symbol, int>(old_name, new_name);
+                          [=](int, const char* old_name, int, const char* new_name) {
+                            return next(old_name, new_name);
                           });
   }
-};
-template <Symbol symbol, class... Flags>
-struct Rename<symbol, int(int, const char*, int, const char*, Flags...)> {
-  static int call(int from, const char* path, int to, const char* target, Flags... flags) {
-    constexpr bool kLinks = makes_link(symbol);
+  static int call(auto next, int from, const char* path, int to, const char* target,
+                  auto... flags) {
+    constexpr bool kLinks = makes_link(next.kSymbol);
     const bool exclusive =
         kLinks || ((static_cast<unsigned>(flags) | ... | 0U) & RENAME_NOREPLACE) != 0;
     return rename_or_link(from, path, to, target, kLinks, exclusive,
-                          [flags...](int a, const char* old_name, int b, const char* new_name) {
-                            return next<symbol, int>(a, old_name, b, new_name, flags...);
+                          [=](int a, const char* old_name, int b, const char* new_name) {
+                            return next(a, old_name, b, new_name, flags...);
                           });
   }
 };

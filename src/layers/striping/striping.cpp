@@ -46,13 +46,6 @@ std::string_view specifications() {
   return found;
 }
 
-template <Symbol symbol, class Result, class... Args>
-Result next(Args... args) {
-  return chain::next<chain::LayerId::striping, symbol, Result>(args...);
-}
-template <Symbol symbol, class Work, class Function>
-using OnPath = chain::OnPath<chain::LayerId::striping, symbol, Work, Function>;
-
 /// The values of one hint as numbers, a flag as 0 or 1.
 struct Outcome {
   std::uint64_t requested, applied, effective, initial;
@@ -213,7 +206,7 @@ bool creates(int flags) {
 }
 
 /// open, openat and creat.
-struct CreateFile {
+struct Open : chain::OnPath {
   static int call(auto next, int directory, const char* path, int flags, mode_t mode) {
     const auto open = [=](bool created) {
       return next(directory, path, created ? flags & ~O_EXCL : flags, mode);
@@ -226,8 +219,6 @@ struct CreateFile {
                            [=](bool) { return next(directory, path, mode); });
   }
 };
-template <Symbol symbol, class Function>
-using Open = OnPath<symbol, CreateFile, Function>;
 
 /// A mode of fopen, without `x` if the file has been created for it.
 class Mode {
@@ -249,14 +240,9 @@ class Mode {
 };
 
 /// fopen and freopen.
-template <Symbol, class>
-struct OpenStream;
-template <Symbol symbol, class... Old>
-struct OpenStream<symbol, std::FILE*(const char*, const char*, Old...)> {
-  static std::FILE* call(const char* path, const char* mode, Old... old) {
-    const auto open = [=](bool created) {
-      return next<symbol, std::FILE*>(path, Mode(mode, created).text(), old...);
-    };
+struct OpenStream {
+  static std::FILE* call(auto next, const char* path, const char* mode, auto... old) {
+    const auto open = [=](bool created) { return next(path, Mode(mode, created).text(), old...); };
     return *mode == 'w' || *mode == 'a' ? create_and_open(AT_FDCWD, path, kStreamMode, open)
                                         : open(false);
   }
@@ -304,31 +290,25 @@ constexpr bool has_suffix(Symbol symbol) {
 }
 
 /// mkstemp and its variants.
-template <Symbol, class>
-struct Temporary;
-template <Symbol symbol, class... Numbers>
-struct Temporary<symbol, int(char*, Numbers...)> {
-  static int call(char* path, Numbers... numbers) {
+struct Temporary {
+  static int call(auto next, char* path, auto... numbers) {
     const int all[] = {numbers..., 0, 0};
-    const int suffix = has_suffix(symbol) ? all[0] : 0,
-              flags = has_suffix(symbol) ? all[1] : all[0];
+    const int suffix = has_suffix(next.kSymbol) ? all[0] : 0,
+              flags = has_suffix(next.kSymbol) ? all[1] : all[0];
     const bool treated = path != nullptr && suffix >= 0 && pario_in_vfork_child == 0;
     const auto descriptor =
         treated ? create_temporary(path, static_cast<std::size_t>(suffix), flags) : std::nullopt;
-    return descriptor ? *descriptor : next<symbol, int>(path, numbers...);
+    return descriptor ? *descriptor : next(path, numbers...);
   }
 };
 
 /// tmpfile: a file without a name in the directory that the C library uses, with the settings of
 /// new files in it.
-template <Symbol, class>
-struct Nameless;
-template <Symbol symbol>
-struct Nameless<symbol, std::FILE*()> {
-  static std::FILE* call() {
+struct Nameless {
+  static std::FILE* call(auto next) {
     char path[] = P_tmpdir "/tmpfXXXXXX";
     const auto descriptor = pario_in_vfork_child == 0 ? create_temporary(path, 0, 0) : std::nullopt;
-    if (!descriptor) return next<symbol, std::FILE*>();
+    if (!descriptor) return next();
     if (*descriptor < 0) return nullptr;
     base::system_call(SYS_unlinkat, AT_FDCWD, path, 0);
     std::FILE* stream =
@@ -349,15 +329,13 @@ void stripe_directory(int directory, const char* path) {
 }
 
 /// mkdir and mkdirat.
-struct MakeDirectory {
+struct Directory : chain::OnPath {
   static int call(auto next, int directory, const char* path, mode_t mode) {
     const int result = next(directory, path, mode);
     if (result == 0) stripe_directory(directory, path);
     return result;
   }
 };
-template <Symbol symbol, class Function>
-using Directory = OnPath<symbol, MakeDirectory, Function>;
 
 }  // namespace
 

@@ -22,11 +22,6 @@ namespace {
 using chain::None;
 using symbols::Symbol;
 
-template <Symbol symbol, class Result, class... Args>
-Result next(Args... args) {
-  return chain::next<chain::LayerId::subfiles, symbol, Result>(args...);
-}
-
 // ---- files that consist of subfiles
 
 /// True for the path of a file with a map of subfiles. The heap is used for such files only.
@@ -136,12 +131,9 @@ void correct_open(struct stat& facts) {
 // ---- treatments
 
 /// open and openat.
-template <Symbol, class>
-struct Open;
-template <Symbol symbol, class... Args>
-struct Open<symbol, int(Args...)> {
-  static int call(Args... args) {
-    const int descriptor = next<symbol, int>(args...);
+struct Open {
+  static int call(auto next, auto... args) {
+    const int descriptor = next(args...);
     const int error = serve(descriptor);
     if (error == 0) return descriptor;
     base::close_file(descriptor);
@@ -150,12 +142,9 @@ struct Open<symbol, int(Args...)> {
 };
 
 /// fopen and freopen.
-template <Symbol, class>
-struct Stream;
-template <Symbol symbol, class... Args>
-struct Stream<symbol, std::FILE*(Args...)> {
-  static std::FILE* call(Args... args) {
-    std::FILE* stream = next<symbol, std::FILE*>(args...);
+struct Stream {
+  static std::FILE* call(auto next, auto... args) {
+    std::FILE* stream = next(args...);
     const int error = stream == nullptr ? 0 : serve(stream->_fileno);
     if (error == 0) return stream;
     chain::entry<int (*)(std::FILE*), Symbol::fclose>()(stream);
@@ -163,47 +152,23 @@ struct Stream<symbol, std::FILE*(Args...)> {
   }
 };
 
-/// The stat functions by name; the version of old binaries comes first.
-template <Symbol, class>
-struct Stat;
-template <Symbol symbol>
-struct Stat<symbol, int(const char*, void*)> {
-  static int call(const char* path, void* room) {
-    const int result = next<symbol, int>(path, room);
-    if (result == 0) correct(AT_FDCWD, path, *static_cast<struct stat*>(room));
-    return result;
-  }
-};
-template <Symbol symbol>
-struct Stat<symbol, int(int, const char*, void*)> {
-  static int call(int version, const char* path, void* room) {
-    const int result = next<symbol, int>(version, path, room);
-    if (result == 0) correct(AT_FDCWD, path, *static_cast<struct stat*>(room));
-    return result;
-  }
-};
 void correct_at(int directory, const char* path, int flags, struct stat& facts) {
   if ((flags & AT_EMPTY_PATH) != 0 && (path == nullptr || *path == 0))
     correct_open(facts);
   else
     correct(directory, path, facts);
 }
-template <Symbol symbol>
-struct Stat<symbol, int(int, const char*, void*, int)> {
-  static int call(int directory, const char* path, void* room, int flags) {
-    const int result = next<symbol, int>(directory, path, room, flags);
-    if (result == 0) correct_at(directory, path, flags, *static_cast<struct stat*>(room));
+
+/// The stat functions by name.
+struct Stat : chain::OnPath {
+  static int call(auto next, int directory, const char* path, void* room, auto... flags) {
+    const int result = next(directory, path, room, flags...);
+    if (result == 0)
+      correct_at(directory, path, (flags | ... | 0), *static_cast<struct stat*>(room));
     return result;
   }
 };
-template <Symbol symbol>
-struct Stat<symbol, int(int, int, const char*, void*, int)> {
-  static int call(int version, int directory, const char* path, void* room, int flags) {
-    const int result = next<symbol, int>(version, directory, path, room, flags);
-    if (result == 0) correct_at(directory, path, flags, *static_cast<struct stat*>(room));
-    return result;
-  }
-};
+using OldStat = chain::Versioned<Stat>;
 
 /// The facts of a name by which correct() decides and to which it adds.
 struct stat facts_of(const struct statx& given) {
@@ -230,10 +195,10 @@ void store(const struct stat& facts, struct statx& given) {
 }
 
 /// statx. The program chooses the facts; type and size are the least that allow a correction.
-template <Symbol symbol>
-struct Stat<symbol, int(int, const char*, int, unsigned, void*)> {
-  static int call(int directory, const char* path, int flags, unsigned mask, void* room) {
-    const int result = next<symbol, int>(directory, path, flags, mask, room);
+struct Statx {
+  static int call(auto next, int directory, const char* path, int flags, unsigned mask,
+                  void* room) {
+    const int result = next(directory, path, flags, mask, room);
     auto& given = *static_cast<struct statx*>(room);
     constexpr unsigned kNeeded = STATX_TYPE | STATX_SIZE;
     if (result != 0 || (given.stx_mask & kNeeded) != kNeeded || !S_ISREG(given.stx_mode))
@@ -248,12 +213,9 @@ struct Stat<symbol, int(int, const char*, int, unsigned, void*)> {
 };
 
 /// The stat functions of descriptors.
-template <Symbol, class>
-struct Status;
-template <Symbol symbol, class... Args>
-struct Status<symbol, int(Args...)> {
-  static int call(Args... args) {
-    const int result = next<symbol, int>(args...);
+struct Status {
+  static int call(auto next, auto... args) {
+    const int result = next(args...);
     if (result == 0) correct_open(*static_cast<struct stat*>(std::get<void*>(std::tuple(args...))));
     return result;
   }
