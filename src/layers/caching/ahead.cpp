@@ -117,16 +117,10 @@ bool has_state_of_file(const struct stat& copy, const Name& name) {
          copy.st_mtim.tv_nsec == file.st_mtim.tv_nsec;
 }
 
-bool is_chosen() {
-  hints::HintSet found = hints::defaults();
-  hints::read_environment(found, environ, [](std::string_view) {});
-  return found.loader_ahead && node_cache::is_open();
-}
-
 }  // namespace
 
 bool is_active() {
-  static const bool active = is_chosen();
+  static const bool active = hints::of_process().loader_ahead && node_cache::is_open();
   return active;
 }
 

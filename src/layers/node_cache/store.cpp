@@ -17,22 +17,14 @@ constexpr std::string_view kHexDigits = "0123456789abcdef";
 /// The part of the free space that one file may take.
 constexpr std::uint64_t kShareOfSpace = 2;
 
-struct Settings {
-  Settings() : all(hints::defaults()) {
-    hints::read_environment(all, environ, [](std::string_view) {});
-    struct stat status{};
-    const bool exists = all.node_cache.data[0] == '/' &&
-                        base::status_of(all.node_cache.data, status) == 0 &&
-                        S_ISDIR(status.st_mode) &&
-                        status.st_uid == static_cast<uid_t>(base::system_call(SYS_geteuid));
-    if (!exists) all.node_cache.data[0] = '\0';
-  }
-  hints::HintSet all;
-};
-
-const Settings& settings() {
-  static const Settings found;
-  return found;
+/// Returns the directory of the settings; empty: it is none of the user's.
+std::string_view find_directory() {
+  const char* path = hints::of_process().node_cache.data;
+  struct stat status{};
+  const bool exists = *path == '/' && base::status_of(path, status) == 0 &&
+                      S_ISDIR(status.st_mode) &&
+                      status.st_uid == static_cast<uid_t>(base::system_call(SYS_geteuid));
+  return exists ? path : std::string_view();
 }
 
 void add_hex(base::TextBuffer& out, std::uint64_t number) {
@@ -41,8 +33,11 @@ void add_hex(base::TextBuffer& out, std::uint64_t number) {
 
 }  // namespace
 
-std::string_view directory() { return settings().all.node_cache.view(); }
-std::string_view trees() { return settings().all.cached_trees.view(); }
+std::string_view directory() {
+  static const std::string_view found = find_directory();
+  return found;
+}
+std::string_view trees() { return hints::of_process().cached_trees.view(); }
 
 std::string_view parent_of(std::string_view name) {
   return name.substr(0, std::max<std::size_t>(name.rfind('/'), 1));

@@ -40,9 +40,8 @@ FileKind kind_of(const char* path) {
 class Stages {
  public:
   Stages() {
-    static hints::HintSet found = hints::defaults();
-    hints::read_environment(found, environ, [](std::string_view) {});
-    for (std::string_view rest = found.stage.view(); !rest.empty() && count_ < kMost;) {
+    for (std::string_view rest = hints::of_process().stage.view();
+         !rest.empty() && count_ < kMost;) {
       const std::string_view pair = rest.substr(0, rest.find(':'));
       rest.remove_prefix(std::min(rest.size(), pair.size() + 1));
       const std::size_t equals = std::min(pair.find('='), pair.size());

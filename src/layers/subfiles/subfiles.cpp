@@ -221,18 +221,9 @@ struct Status {
   }
 };
 
-bool read_settings() {
-  static hints::HintSet found = hints::defaults();
-  hints::read_environment(found, environ, [](std::string_view) {});
-  return found.subfiles;
-}
-
 }  // namespace
 
-bool is_active() {
-  static const bool active = read_settings();
-  return active;
-}
+bool is_active() { return hints::of_process().subfiles; }
 
 #define PARIO_THIS_LAYER subfiles
 #include "layers/chain/treatment_of.def"
