@@ -114,7 +114,7 @@ def test_the_offset_of_a_call_has_to_be_known_unless_ranks_share_the_pointer(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: "found")
     job = of_one_file((function, "write", offset))
-    why = collective.why_not(job, np.arange(2), np.zeros(2, int))
+    why = collective.why_not(job, np.arange(2))
     assert why == ("" if known else "the log lacks the offsets of some calls")
 
 

@@ -43,7 +43,7 @@ def method_of(function: str) -> str:
     return name.capitalize() if name in _PLAYED else ""
 
 
-def why_not(job: Job, rows: NDArray[Any], lanes: NDArray[Any]) -> str:
+def why_not(job: Job, rows: NDArray[Any]) -> str:
     """The reason why the MPI-IO calls among ``rows`` cannot be played as such; empty if they
     can."""
     events = job.events[rows]

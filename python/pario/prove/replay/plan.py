@@ -81,9 +81,7 @@ class _Plan:
             return np.asarray(rows)
         # In an incomplete log, ranks could wait for a call that is missing.
         self._why_not = (
-            collective.why_not(self._job, upper, self._lanes[upper])
-            if self._complete
-            else "the log lacks some calls"
+            collective.why_not(self._job, upper) if self._complete else "the log lacks some calls"
         )
         through = (
             np.isin(events["file"][rows], events["file"][upper])

@@ -103,11 +103,11 @@ def _calls(facts: Facts, now: float) -> Iterator[CallInProgress]:
             seconds=max(now - outer.start, 0.0),
             offset=outer.offset if outer.category in ("posix", "stdio", "mpiio") else -1,
             length=outer.length,
-            waits_for=_waits_for(facts, outer),
+            waits_for=_waits_for(outer),
         )
 
 
-def _waits_for(facts: Facts, call: CurrentCall) -> str:
+def _waits_for(call: CurrentCall) -> str:
     """Return the event that the call waits for, in words; empty if that is not known."""
     if call.op == "lock" or call.function in _LOCKS:
         return "a lock that another process holds"
