@@ -141,27 +141,20 @@ class _Independent:
             return _each_run(team, file.Read_at)
 
 
-class _Sieved:
+@dataclass(frozen=True)
+class _ThroughView:
+    together: bool
+    mode: int  # of writing
+    hints: Mapping[str, str] | None = None
+
     def write(self, team: Team) -> int:
-        with _open_view(team, MPI.MODE_RDWR, _SIEVED) as file:
-            file.Write(team.data)
+        with _open_view(team, self.mode, self.hints) as file:
+            (file.Write_all if self.together else file.Write)(team.data)
         return 1
 
     def read(self, team: Team) -> int:
-        with _open_view(team, MPI.MODE_RDONLY, _SIEVED) as file:
-            file.Read(team.data)
-        return 1
-
-
-class _Collective:
-    def write(self, team: Team) -> int:
-        with _open_view(team, MPI.MODE_WRONLY) as file:
-            file.Write_all(team.data)
-        return 1
-
-    def read(self, team: Team) -> int:
-        with _open_view(team, MPI.MODE_RDONLY) as file:
-            file.Read_all(team.data)
+        with _open_view(team, MPI.MODE_RDONLY, self.hints) as file:
+            (file.Read_all if self.together else file.Read)(team.data)
         return 1
 
 
@@ -352,8 +345,8 @@ CODE: dict[str, Code] = {
     "files": _Each(_BINARY),
     "files-text": _Each(_TEXT),
     "independent": _Independent(),
-    "sieved": _Sieved(),
-    "collective": _Collective(),
+    "sieved": _ThroughView(together=False, mode=MPI.MODE_RDWR, hints=_SIEVED),
+    "collective": _ThroughView(together=True, mode=MPI.MODE_WRONLY),
     "groups-files": _GroupFiles(),
     "groups-one": _GroupsOneFile(),
     "groups-together": _GroupsTogether(),
