@@ -131,7 +131,7 @@ static Type make_indexed(Random* random, const Type* child, const Type* leaf, in
   if (where == kInMemory && chance(random, 50)) shuffle(random, n, lengths, places);
   for (int i = 0; i < n; i++) {
     place(&type, &bounds, child, places[i], lengths[i]);
-    displacements[i] = (int)(places[i] / child->extent);
+    displacements[i] = child->extent ? (int)(places[i] / child->extent) : 0;
   }
   if (kind == 0) MPI_Type_indexed(n, lengths, displacements, child->handle, &type.handle);
   if (kind == 1) MPI_Type_create_hindexed(n, lengths, places, child->handle, &type.handle);
