@@ -118,7 +118,7 @@ class TestDataset:
             found = [np.frombuffer(window, "<u2") for window in dataset]
             assert np.array_equal(found, tokens[:990].reshape(30, 33))
         out = tmp_path / "out.bin"
-        assert records("shuffle", path, "-o", out, "--format", "fixed", "--seed", 3) == 0
+        assert records("shuffle", path, "-o", out, "--seed", 3) == 0
         shuffled = np.fromfile(out, "<u2").reshape(30, 33)
         assert np.array_equal(sorted(shuffled.tolist()), tokens[:990].reshape(30, 33))
 

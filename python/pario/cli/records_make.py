@@ -45,6 +45,15 @@ def format_of(path: str, asked: str) -> str:
     return found
 
 
+def known_format(path: str, asked: str) -> str:
+    """As :func:`format_of`, else the format of the index of a file whose format does not show."""
+    from pario._native import guess_record_format
+
+    if asked or guess_record_format(os.fsencode(path)) or not _has_index(path):
+        return format_of(path, asked)
+    return _format_of_index(path)
+
+
 def _lengths(path: str | None) -> NDArray[Any]:
     import numpy as np
 

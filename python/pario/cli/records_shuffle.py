@@ -11,8 +11,8 @@ from pario import objects, wording
 from pario.cli.ranks import find_first_text, require_local, require_shared, show_together
 from pario.cli.records_look import say_skipped
 from pario.cli.records_make import (
-    format_of,
     index_missing,
+    known_format,
     local_outputs,
     raise_file_limit,
     shard_names,
@@ -61,7 +61,7 @@ def _request(
 
     with show_progress(arguments.output):
         require_local(arguments.output, ranks)
-        kinds = {format_of(path, arguments.format) for path in arguments.paths}
+        kinds = {known_format(path, arguments.format) for path in arguments.paths}
         if len(kinds) > 1:
             raise ParioError(f"the inputs are of several formats: {', '.join(sorted(kinds))}")
         kind = kinds.pop()
