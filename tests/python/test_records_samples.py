@@ -93,7 +93,11 @@ def test_files_have_key_class_and_label(tmp_path: Path, packed: bool) -> None:
     dataset = Dataset(path, format="" if packed else "directory")
     assert dataset.classes == ["cat", "dog"]
     found = samples(dataset)
-    assert all(np.array_equal(sample.pop("png"), pixels) for sample in found if "png" in sample)
+    assert all(
+        np.array_equal(sample.pop("png"), pixels) and np.array_equal(sample.pop("image"), pixels)
+        for sample in found
+        if "png" in sample
+    )
     assert sorted(found, key=lambda sample: sample["__key__"]) == [
         {"__key__": key, "class": name, "label": label, "__number__": number}
         if name
@@ -109,6 +113,20 @@ def test_files_have_key_class_and_label(tmp_path: Path, packed: bool) -> None:
             )
         )
     ]
+
+
+def test_images_of_any_extension_are_in_one_field(tmp_path: Path) -> None:
+    image, pixels = picture()
+    for name in ("1.png", "2.jpg", "3.JPEG", "4.txt"):
+        (tmp_path / name).write_bytes(image if name != "4.txt" else b"no")
+    dataset = Dataset(tmp_path, format="directory")
+    found = [sample.get("image") for sample in samples(dataset)]
+    assert all(np.array_equal(one, pixels) for one in found[:3]) and found[3:] == [None]
+    skipping = Dataset(tmp_path, format="directory", errors="skip")
+    assert skipping.lengths("image").tolist() == [2, 2, 2, -1]
+    sizes = chain(*Loader(dataset, 2, decode={"image": len}))
+    assert [one.get("image", 0) for one in sizes] == [*[len(image)] * 3, 0]
+    assert samples(dataset)[1]["jpg"] is not None
 
 
 def test_lines_are_json_or_text(tmp_path: Path) -> None:

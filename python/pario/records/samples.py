@@ -25,6 +25,8 @@ Decoder = Callable[[bytes], Any]
 Decoders = Mapping[str, Decoder | None]
 
 IMAGES = ("jpg", "jpeg", "png", "webp", "bmp", "gif", "tif", "tiff", "ppm", "pgm", "pbm")
+#: The field of a file with an image, beside that of its extension.
+IMAGE = "image"
 _JSON_SUFFIXES = ("json", "jsonl", "ndjson")
 _MODES = ("L", "RGB", "RGBA")
 
@@ -129,18 +131,25 @@ class Decode:
             decoder = self._decoder_of(name, raw.kind)
             if decoder:
                 fields[name] = decoder(value)
+        if raw.kind == "file" and (name := _image_field(fields)):
+            fields[IMAGE] = fields[name]
         fields["__number__"] = raw.number
         return fields
 
     def field(self, raw: Raw, name: str) -> Any:
         """One field of a record, decoded; the others are not. KeyError: there is none."""
-        value = _FIELDS_OF[raw.kind](raw)[name]
+        fields = _FIELDS_OF[raw.kind](raw)
+        if name == IMAGE and raw.kind == "file":
+            name = _image_field(fields) or name
+        value = fields[name]
         decoder = self._decoder_of(name, raw.kind)
         return decoder(value) if decoder else value
 
     def _decoder_of(self, field: str, kind: str) -> Decoder | None:
         if field in self._decoders:
             return self._decoders[field]
+        if kind == "file" and field in IMAGES and IMAGE in self._decoders:
+            return self._decoders[IMAGE]
         if kind not in ("tar", "file") or field.startswith("__"):
             return None
         return _DECODERS.get(field.rpartition(".")[2])
@@ -202,6 +211,11 @@ def split_name(name: str) -> tuple[str, str]:
     if not (stem and dot):
         return name, ""
     return f"{directory}/{stem}".lstrip("/"), extension.lower()
+
+
+def _image_field(fields: Mapping[str, Any]) -> str:
+    """The field of a file that is named by the extension of an image; empty: there is none."""
+    return next((name for name in fields if name in IMAGES), "")
 
 
 def _kind_of(dataset: RecordSource) -> str:
