@@ -33,3 +33,10 @@ def join_records(records: Iterable[bytes]) -> Decoded:
         memory += record
         offsets.append(len(memory))
     return Decoded(np.frombuffer(memory, dtype=np.uint8), np.array(offsets, dtype=np.int64))
+
+
+def views(decoded: Decoded, records: NDArray[Any]) -> list[memoryview]:
+    """Views of records of a group."""
+    view = memoryview(decoded.memory.data)
+    begins, ends = decoded.offsets[records].tolist(), decoded.offsets[records + 1].tolist()
+    return [view[begin:end] for begin, end in zip(begins, ends, strict=True)]

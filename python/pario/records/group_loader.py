@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pario._native import RecordOrder, schedule_step, schedule_steps
-from pario.records.decoded import Decoded
-from pario.records.groups import MEMORY, GroupedFile, by_group, gather, groups_of, views
+from pario.records.decoded import Decoded, views
+from pario.records.groups import MEMORY, GroupedFile, by_group, gather, groups_of
 from pario.records.kept import Kept
 from pario.records.orders import Order, make_order
 from pario.records.stream import BatchStream, RawBatch, Share

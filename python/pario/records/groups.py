@@ -6,16 +6,16 @@ import errno
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from pario._native import read_record_groups, write_record_groups
 from pario.errors import ParioError
 from pario.progress import Show
-from pario.records.decoded import Decoded, Groups
+from pario.records.decoded import Decoded, Groups, views
 from pario.records.foreign import PIECE, Decoder, Foreign
 from pario.records.kept import Kept
+from pario.records.large_groups import LargeGroups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,9 +47,9 @@ class GroupedFile:
         #: Rows are pickled dictionaries in place of JSON.
         self._typed = False
         self._seen = self._look()
-        self._kept = Kept(memory)
-        #: The groups of which records were requested.
-        self._requested: set[int] = set()
+        self._kept, self._large = Kept(memory), LargeGroups()
+        #: About the decoded bytes of the groups of which records were requested.
+        self._sizes: dict[int, int] = {}
         #: The open file of the package, and the process that opened it.
         self._decoder: tuple[int, Decoder] | None = None
         #: The places of the groups, and the bytes of their index file; 0: there is none.
@@ -73,7 +73,7 @@ class GroupedFile:
         """The same file, whose rows are pickled dictionaries of values and arrays."""
         other = copy(self)
         other._typed, other._decoder, other._kept = True, None, Kept(self.memory)
-        other._requested = set()
+        other._large = LargeGroups()
         return other
 
     def read(self, number: int) -> tuple[bytes, int, int]:
@@ -116,31 +116,20 @@ class GroupedFile:
     def _take(self, group: int, records: NDArray[Any]) -> list[bytes]:
         """Copies of some records of a group; views would keep it in memory.
 
-        The first request of a group larger than the cache keeps these records alone: it may be the
-        only one. The next request decodes and keeps the whole group.
+        A group larger than the cache is decoded piece by piece while requests ascend; one that is
+        requested in another order is kept as a whole.
         """
-        if group not in self._requested:
-            self._requested.add(group)
-            if self.open_decoder().estimate_bytes(group) > max(self.memory, PIECE):
-                return self._pick(group, records)
+        if self._is_large(group):
+            found = self._large.pick(group, records, self.pieces)
+            self._require_unchanged()
+            if found is not None:
+                return found
         return [bytes(one) for one in views(self.get_group(group), records)]
 
-    def _pick(self, group: int, records: NDArray[Any]) -> list[bytes]:
-        """Decodes a group piece by piece up to the last of these records."""
-        found, begin, last = [b""] * len(records), 0, int(records.max())
-        with closing(self.pieces(group)) as pieces:
-            for piece in pieces:
-                end = begin + len(piece.offsets) - 1
-                (which,) = ((begin <= records) & (records < end)).nonzero()
-                for place, one in zip(
-                    which.tolist(), views(piece, records[which] - begin), strict=True
-                ):
-                    found[place] = bytes(one)
-                if last < end:
-                    break
-                begin = end
-        self._require_unchanged()
-        return found
+    def _is_large(self, group: int) -> bool:
+        if group not in self._sizes:
+            self._sizes[group] = self.open_decoder().estimate_bytes(group)
+        return self._sizes[group] > max(self.memory, PIECE)
 
     def attributes(self, number: int) -> tuple[bytes, int, int]:
         """Name, permissions and time: records of groups have none."""
@@ -292,13 +281,6 @@ def by_group(groups: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
     order = np.argsort(groups, kind="stable")
     found, begins = np.unique(groups[order], return_index=True)
     return zip(found.tolist(), np.split(order, begins[1:]), strict=False)
-
-
-def views(decoded: Decoded, records: NDArray[Any]) -> list[memoryview]:
-    """Views of records of a group."""
-    view = memoryview(decoded.memory.data)
-    begins, ends = decoded.offsets[records].tolist(), decoded.offsets[records + 1].tolist()
-    return [view[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
 
 def gather(
