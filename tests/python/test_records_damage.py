@@ -377,6 +377,25 @@ def test_a_flipped_bit_of_a_tar_header_is_an_error(reader: str, tmp_path: Path) 
         os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
 
 
+def test_members_of_a_tar_file_in_a_damaged_member_are_no_samples(tmp_path: Path) -> None:
+    inner = make_tar(tmp_path).read_bytes()
+    path = tmp_path / "outer.tar"
+    with tarfile.open(path, "w") as archive:
+        for number in range(4):
+            for ending, content in (("tar", inner), ("cls", b"7")):
+                member = tarfile.TarInfo(f"{number}.{ending}")
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+    whole = [Dataset(path).sample(number) for number in range(4)]
+    path.with_name("outer.tar.pidx").unlink(missing_ok=True)
+    image = bytearray(path.read_bytes())
+    image[image.index(b"1.tar\0") + 124 + 5] ^= 1  # in its size
+    path.write_bytes(image)
+    dataset = Dataset(path, errors="skip")
+    assert (len(dataset), len(dataset[:]), dataset.stats.skipped) == (4, 3, 1)
+    assert [dataset.sample(number) for number in (0, 2, 3)] == [whole[0], *whole[2:]]
+
+
 @pytest.mark.parametrize("kind", ["header", "cut off"])
 @pytest.mark.parametrize("reader", ["dataset[:]", "Loader", "convert", "shuffle, gather"])
 def test_samples_of_a_damaged_tar_file_are_skipped_on_request(

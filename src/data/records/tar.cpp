@@ -169,14 +169,42 @@ class SampleSearch {
       const std::uint64_t guess = at + kTarBlock + base::round_up(size, kTarBlock);
       const auto header = window_.at(guess, kTarBlock);
       if (!header.ok()) return header.error();
-      if (header->size() == kTarBlock && is_header(*header)) return guess;
+      if (header->size() == kTarBlock && is_header(*header)) {
+        const base::Result<std::uint64_t> next = behind_inner_archive(guess);
+        if (!next.ok() || *next == guess) return next;
+      }
     }
-    for (at += kTarBlock; at < search_.where.end && !search_.meter.is_stopped(); at += kTarBlock) {
+    at += kTarBlock;
+    while (at < search_.where.end && !search_.meter.is_stopped()) {
       const auto header = window_.at(at, kTarBlock);
       if (!header.ok()) return header.error();
-      if (header->size() == kTarBlock && is_header(*header)) return at;
+      if (header->size() < kTarBlock) break;
+      if (!is_header(*header)) {
+        at += kTarBlock;
+        continue;
+      }
+      const base::Result<std::uint64_t> next = behind_inner_archive(at);
+      if (!next.ok() || *next == at) return next;
+      at = *next;
     }
     return search_.where.end;
+  }
+
+  /// If the headers from `begin` on are those of a tar file that is a member of this one, since
+  /// zeros end it and a header follows: the offset of that header. Otherwise `begin`.
+  base::Result<std::uint64_t> behind_inner_archive(std::uint64_t begin) {
+    bool ended = false;  // zeros were passed
+    for (std::uint64_t at = begin; at < search_.where.end && !search_.meter.is_stopped();) {
+      const auto header = window_.at(at, kTarBlock);
+      if (!header.ok()) return header.error();
+      if (header->size() < kTarBlock) break;
+      const bool zero = all_zero(*header);
+      if (!zero && (ended || !is_header(*header))) return ended && is_header(*header) ? at : begin;
+      ended = zero;
+      const std::uint64_t size = zero ? 0 : number(*header, 124, 12);
+      at += kTarBlock + base::round_up(std::min(size, kLargestNumber), kTarBlock);
+    }
+    return begin;
   }
 
   /// Processes a valid header; returns the offset of the next one.
