@@ -308,6 +308,10 @@ std::vector<std::tuple<std::uint64_t, std::string>> verify(const Dataset& datase
   return out;
 }
 
+void keep_blocks(const Dataset& dataset) {
+  if (dataset.file()) dataset.file()->keep_blocks();
+}
+
 }  // namespace
 
 void add_records(nb::module_& module) {
@@ -335,7 +339,8 @@ void add_records(nb::module_& module) {
       .def("read", read, "record"_a)
       .def("offsets", offsets, "first"_a, "last"_a)
       .def("attributes", attributes, "record"_a)
-      .def("verify", verify, "threads"_a, "most"_a, "show"_a);
+      .def("verify", verify, "threads"_a, "most"_a, "show"_a)
+      .def("keep_blocks", keep_blocks);
 }
 
 }  // namespace pario::bindings

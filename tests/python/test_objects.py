@@ -172,6 +172,22 @@ def test_shuffled_records_share_requests(s3):
     assert sum(map(length, gets(s3))) <= 4 * COUNT * SIZE + (256 << 10)
 
 
+def test_small_objects_are_requested_once(s3, pack):
+    """In blocks of a MiB, which half of the memory holds."""
+    loader = Loader("s3://bucket/train.prec", 32, shuffle=True, seed=2)
+    first, second = numbers(loader), numbers(loader)
+    assert sorted(first) == sorted(second) == list(range(COUNT)) and first != second
+    size = pack.stat().st_size
+    assert len(gets(s3)) <= 1 + -(-size // (1 << 20))
+    assert sum(map(length, gets(s3))) <= size + (256 << 10)
+
+
+def test_one_of_many_ranks_does_not_request_all(s3):
+    loader = Loader("s3://bucket/train.prec", 32, shuffle=True, seed=2, rank=3, world=8)
+    assert len(numbers(loader)) == COUNT / 8
+    assert sum(map(length, gets(s3))) <= 4 * COUNT / 8 * SIZE + (256 << 10)
+
+
 def length(request) -> int:
     """Bytes of a request's range."""
     first, _, last = request.range.removeprefix("bytes=").partition("-")

@@ -95,6 +95,23 @@ TEST_F(Objects, TheFileLayerReadsAndRemovesThem) {
   EXPECT_EQ(open(std::string_view("s3://b/k")).error().number, ENOENT);
 }
 
+TEST_F(Objects, KeptBlocksAreRequestedOnce) {
+  put("s3://b/k", 5 << 20);
+  auto file = open_object("s3://b/k");
+  (*file)->keep_blocks();
+  std::vector<std::byte> bytes((1 << 20) + 20);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ((*file)->read((1 << 20) - 10, bytes).value(), bytes.size());
+    EXPECT_EQ(
+        std::memcmp(bytes.data(), store->objects["s3://b/k"].data() + (1 << 20) - 10, bytes.size()),
+        0);
+    EXPECT_EQ(store->requests, 2U);  // the first two blocks together
+  }
+  put("s3://b/k", 5 << 20);
+  EXPECT_TRUE((*file)->read(0, bytes).ok());
+  for (int i = 0; i < 2; ++i) EXPECT_EQ((*file)->read(3 << 20, bytes).error().number, ESTALE);
+}
+
 TEST_F(Objects, AnotherVersionIsRefused) {
   put("s3://b/k", 1 << 20);
   auto file = open_object("s3://b/k");

@@ -31,6 +31,8 @@ from pario.records.stream import REMOTE_THREADS, BatchStream, Reading, Share
 _MEMORY, _REMOTE_MEMORY = 128 << 20, 512 << 20
 #: Positions of an order whose records are looked up together.
 _TOGETHER = 1 << 16
+#: Shares of an epoch up to which the process of each keeps whole objects.
+_SHARES = 4
 #: The most threads of ``prefetch="auto"``; each has one request to the device at a time.
 MOST_THREADS = 16
 
@@ -220,7 +222,12 @@ class Loader(Epochs):
             yield batch
 
     def _start(self, share: Share) -> RecordLoader | BatchStream:
-        return self._sequence.start(self.seed, self.epoch, share, self._reading)
+        reading = self._divided_reading(share[2] * share[4])
+        return self._sequence.start(self.seed, self.epoch, share, reading)
+
+    def _divided_reading(self, shares: int) -> Reading:
+        """How to read one of so many shares of an epoch."""
+        return self._sequence.keep_objects(self._reading) if shares <= _SHARES else self._reading
 
     def _run(self, native: RecordLoader | BatchStream) -> Batches:
         for progress, batch in self._pipeline.run(native, self.stats):
@@ -376,7 +383,7 @@ class Loader(Epochs):
         import numpy as np
 
         numbered = ((np.array(batch, "u8"), 0) for batch in batches)
-        native = load_numbers(self.datasets, numbered, self._reading)
+        native = load_numbers(self.datasets, numbered, self._divided_reading(self.world))
         for progress, samples in self._run(native):
             yield progress.places.tolist(), samples
 

@@ -96,8 +96,20 @@ class RecordSequence:
         """True if the data can be read one by one and needs more than half of the free memory."""
         if self._grouped:
             return False
-        ends = (int(one.offsets(len(one) - 1, len(one))[1]) for one in self._files() if len(one))
-        return sum(ends) > free_memory() / 2
+        return _bytes_of(self._files()) > free_memory() / 2
+
+    def keep_objects(self, reading: Reading) -> Reading:
+        """Keeps the bytes of all objects in memory if half of that is enough. Returns how to read
+        in the rest of it."""
+        files = [
+            one.file for one in self._datasets if one.remote and isinstance(one.file, RecordFile)
+        ]
+        size = _bytes_of(files)
+        if 2 * size > reading.memory:
+            return reading
+        for one in files:
+            one.keep_blocks()
+        return reading._replace(memory=reading.memory - size)
 
     def start(
         self, seed: int, epoch: int, share: Share, reading: Reading
@@ -177,3 +189,8 @@ class RecordSequence:
                 " are shuffled as one"
             )
         return bucketed[0].file.bucketing or () if bucketed else ()
+
+
+def _bytes_of(files: Sequence[RecordFile]) -> int:
+    """The bytes of all records, and those between them."""
+    return sum(int(one.offsets(len(one) - 1, len(one))[1]) for one in files if len(one))

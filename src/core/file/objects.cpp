@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/file/block_cache.hpp"
+#include "core/file/memory_blocks.hpp"
 #include "core/file/transfer.hpp"
 
 namespace pario::file {
@@ -106,6 +107,12 @@ class StoredObject : public ObjectFile {
     return status ? base::Result<std::uint64_t>(length) : status.error();
   }
   void expect_sequential() override { sequential_ = true; }
+  void keep_blocks() override {
+    const std::scoped_lock guard(mutex_);
+    if (cache_ || memory_) return;
+    memory_ = std::make_unique<MemoryBlocks>(facts_->size);
+    keeps_ = true;
+  }
   base::Result<std::uint64_t> read_vector(std::uint64_t offset, std::span<iovec> pieces) override {
     std::uint64_t done = 0;
     for (const iovec& piece : pieces) {
@@ -142,6 +149,7 @@ class StoredObject : public ObjectFile {
     const auto request = [this](std::uint64_t offset, std::span<std::byte> bytes) {
       return store_->read(url_, *facts_, offset, bytes);
     };
+    if (keeps_) return memory_->read(begin, out, request);
     return cache_ ? cache_->read(url_, *facts_, begin, out, request) : request(begin, out);
   }
   base::Status read_from_block(std::uint64_t begin, std::span<std::byte> out) {
@@ -164,7 +172,9 @@ class StoredObject : public ObjectFile {
   std::mutex mutex_;
   std::vector<std::byte> block_;
   std::uint64_t block_begin_ = 0;
-  std::shared_ptr<BlockCache> cache_;  ///< null: blocks are not kept
+  std::shared_ptr<BlockCache> cache_;     ///< null: blocks are not kept on the node
+  std::unique_ptr<MemoryBlocks> memory_;  ///< set before keeps_ is
+  std::atomic<bool> keeps_ = false;
   layout::StripeLayout layout_ = {};
 };
 

@@ -54,6 +54,9 @@ class ObjectFile : public File {
   virtual const ObjectFacts& facts() const = 0;
   /// From now on short reads are served from a block of some MiB, which is read ahead.
   virtual void expect_sequential() = 0;
+  /// From now on the blocks of a MiB that are read stay in memory, each requested once, unless a
+  /// BlockCache keeps them.
+  virtual void keep_blocks() = 0;
 };
 /// Opens an object; ENOSYS: no store is set.
 base::Result<std::unique_ptr<ObjectFile>> open_object(const std::string& url);

@@ -167,6 +167,10 @@ void Disk::expect_sequential() const {
     ::posix_fadvise(number_, 0, 0, POSIX_FADV_SEQUENTIAL);
 }
 
+void Disk::keep_blocks() const {
+  if (object_) object_->keep_blocks();
+}
+
 bool Disk::in_memory(base::Extent where) const {
   constexpr long kCachestat = 451;  // on all architectures; non-blocking reads (RWF_NOWAIT) would
                                     // trigger read-ahead

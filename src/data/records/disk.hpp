@@ -75,6 +75,8 @@ class Disk {
   base::Result<std::uint64_t> read(std::uint64_t offset, std::span<std::byte> data) const;
   /// Reads will be in the order of the file.
   void expect_sequential() const;
+  /// The blocks of an object that are read stay in memory.
+  void keep_blocks() const;
   /// True if the whole range is in the page cache, so that reading it does not wait. False if the
   /// kernel cannot tell (before Linux 6.5).
   bool in_memory(base::Extent where) const;
