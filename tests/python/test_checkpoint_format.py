@@ -11,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pario.checkpoint import CheckpointError, Writer, block, identity, load, manifest, transfer
-from pario.checkpoint.checksum import Tally, checksum, chunk_shape, grid_of, unproven
+from pario.checkpoint.checksum import (
+    Tally,
+    checksum,
+    checksum_bytes,
+    checksum_joined,
+    chunk_shape,
+    grid_of,
+    unproven,
+)
 from pario.checkpoint.examine import damages
 from pario.checkpoint.geometry import Box, whole
 from pario.checkpoint.header import read_header
@@ -91,6 +99,11 @@ def test_a_manifest_is_read_as_written_unless_it_is_damaged():
 def test_chunks_have_a_mebibyte_at_most(shape, element, chunk):
     assert chunk_shape(shape, element, 1 << 20) == chunk
     assert chunk_shape(shape, element, 0) == tuple(max(1, length) for length in shape)
+
+
+@given(st.lists(st.binary(max_size=30)), st.sampled_from((1, 4, 8)))
+def test_the_checksum_of_parts_is_that_of_their_bytes(parts, element):
+    assert checksum_joined(parts, element) == checksum_bytes(b"".join(parts), element)
 
 
 SHAPES = st.lists(st.integers(1, 7), min_size=1, max_size=3).map(tuple)

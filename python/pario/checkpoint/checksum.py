@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,6 +38,34 @@ def checksum_bytes(content: bytes, element: int = 1) -> int:
     """The checksum of bytes, as an array of elements of ``element`` bytes, filled with zeros."""
     elements = np.frombuffer(content + bytes(-len(content) % element), f"u{element}")
     return checksum(elements, Box((0,), elements.shape), elements.shape)
+
+
+def checksum_joined(parts: Iterable[bytes | memoryview], element: int) -> int:
+    """As :func:`checksum_bytes` of the parts one after the other, without a copy of them."""
+    held = [memoryview(part) for part in parts]
+    shape = (-(-sum(map(len, held)) // element),)
+    total, at, rest = 0, 0, b""
+
+    def add(content: bytes | memoryview) -> None:
+        nonlocal total, at
+        elements = np.frombuffer(content, f"u{element}")
+        total += checksum(elements, Box((at,), elements.shape), shape)
+        at += len(elements)
+
+    for view in held:
+        first = min(-len(rest) % element, len(view))
+        rest += view[:first]
+        if len(rest) == element:
+            add(rest)
+            rest = b""
+        if not rest:
+            end = first + (len(view) - first) // element * element
+            if end > first:
+                add(view[first:end])
+            rest = bytes(view[end:])
+    if rest:
+        add(rest.ljust(element, b"\0"))
+    return total % (1 << 64)
 
 
 def chunk_shape(shape: Sequence[int], element: int, chunk_bytes: int) -> Shape:

@@ -28,7 +28,7 @@ import numpy as np
 from pario import hdf5
 from pario.checkpoint.arrays import Layout
 from pario.checkpoint.attributes import put_attr
-from pario.checkpoint.checksum import CHUNK_BYTES, checksum_bytes, grid_of
+from pario.checkpoint.checksum import CHUNK_BYTES, checksum_bytes, checksum_joined, grid_of
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.identity import (
     RECORD_BYTES,
@@ -367,8 +367,8 @@ def _metadata_table(
     covered = _outside(pieces, elements)
     numbers = [(at - user_block, len(content)) for at, content in covered]
     rows = np.array(numbers, "<i8").tobytes()
-    content = b"".join([content for _, content in covered])
-    sums = [checksum_bytes(rows, 8), checksum_bytes(content, 8)]
+    content = (content for _, content in covered)
+    sums = [checksum_bytes(rows, 8), checksum_joined(content, 8)]
     table = rows + np.array(sums, "<u8").tobytes()
     return table if len(table) <= user_block - RECORD_BYTES else b""
 

@@ -201,7 +201,7 @@ class SavePlan:
         for one, tallies in zip(data.rest, data.tallies, strict=True):
             pairs = zip(tallies, one.data, strict=True)
             found[one.facts.name] = [tally.of(array) for tally, array in pairs]
-        rest = [one for facts in self.facts for one in found.get(facts.name, ())]
+        rest = [one for facts in self.facts if facts.name in found for one in found[facts.name]]
         sums = self.packing.merge_sums(data.packed, rest)
         return RankResult(data.packed[: self.packing.written], sums)
 
