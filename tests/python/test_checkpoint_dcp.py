@@ -17,6 +17,7 @@ from pario import checkpoint
 from pario.checkpoint import container
 from pario.checkpoint.header import read_header
 from pario.cli import main
+from pario.records import Loader
 
 torch = pytest.importorskip("torch")
 dcp = pytest.importorskip("torch.distributed.checkpoint")
@@ -194,6 +195,24 @@ def test_a_step_in_the_name_is_a_step_of_the_directory(tmp_path: Path, name: str
     assert state == {"step": 20}
     dcp.load(state, checkpoint_id=tmp_path, storage_reader=reader)
     assert state == {"step": 30}
+
+
+def test_the_state_of_a_loader_is_restored_within_a_document(tmp_path: Path) -> None:
+    """dcp.load restores the keys of the state that it is given, that of a new loader."""
+    (tmp_path / "a.jsonl").write_text("".join(f'{{"tokens": {[n] * 7}}}\n' for n in range(9)))
+
+    def make_loader() -> Any:
+        return Loader(tmp_path / "a.jsonl", 1, decode=True).pack_tokens(5, field="tokens")
+
+    loader, state = make_loader(), make_loader().state_dict()
+    batches = [batch["tokens"].tolist() for batch in loader]
+    loader = make_loader()
+    next(iter(loader))
+    dcp.save({"loader": loader.state_dict()}, storage_writer=Writer(tmp_path / "ckpt"))
+    dcp.load({"loader": state}, storage_reader=Reader(tmp_path / "ckpt"))
+    other = make_loader()
+    other.load_state_dict(state)
+    assert [batch["tokens"].tolist() for batch in other] == batches[1:]
 
 
 def test_saves_without_a_step_get_the_next_one(tmp_path: Path) -> None:

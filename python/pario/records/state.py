@@ -14,10 +14,9 @@ _MOST = 2**31 - 1
 
 
 def write_state(place: Place, records: int, order: list[Any]) -> dict[str, Any]:
-    """The state at a place of ``records`` records in an order."""
-    skip = {"skip": place.skip} if place.skip else {}
-    numbers = {"seed": place.seed, "epoch": place.epoch, "position": place.position, **skip}
-    return {"version": _VERSION, **numbers, "records": records, "order": order}
+    """The state at a place of ``records`` records in an order. It has the same keys at any place,
+    because ``dcp.load`` restores only those of the state that it is given."""
+    return {"version": _VERSION, **place._asdict(), "records": records, "order": order}
 
 
 def read_state(state: Any, records: int, order: list[Any]) -> Place:
