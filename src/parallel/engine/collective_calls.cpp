@@ -123,7 +123,8 @@ base::Result<CollectiveCalls::Notices> CollectiveCalls::exchange_notices(
           .call = encode_call(call),
           .failed = call.error ? 1U : 0U,
           .missed = missed ? encode_call(*missed) : 0,
-          .deferred = deferred_ ? 1U : 0U,
+          .deferred = static_cast<std::uint16_t>(deferred_ ? 1 : 0),
+          .needs = call.needs,
           .check = call.check,
           .summary = call.summary};
   return exchange_ ? exchange_->meet(own_, watch.patience()) : Notices(&own_, 1);

@@ -25,6 +25,7 @@ struct Call {
   bool moves_data = false;                ///< a read or write; it may meet one of another name
   bool compare_names = false;             ///< unless this is set (check mode)
   bool keeps_series = false;              ///< the data access that follows may be one of a series
+  std::uint16_t needs = 0;                ///< bits for the other ranks (exchange::Notice)
   pattern::Summary summary = {};
   plan::Direction direction = plan::Direction::write;
   comm::WaitLimits limits = {};

@@ -16,6 +16,9 @@ namespace {
 using Count = base::Result<std::uint64_t>;
 using plan::Direction;
 
+/// The needs of a rank that sets a view.
+constexpr std::uint16_t kOtherHints = 1, kPointerReset = 2;
+
 std::uint64_t hash_of(std::uint64_t value) { return base::xxh64(&value, sizeof value); }
 
 /// Calls `change` with a size that all ranks give. Collective.
@@ -221,18 +224,15 @@ base::Status SharedFile::begin_view(const hints::FileHints& hints, const base::S
   state_->transfers.finish_started();
   Call call = state_->context.describe_call(name);
   if (!mine) call.error = mine.error();
-  call.summary.bytes = allowed_hints(*state_, hints) == state_->context.hints() ? 0 : 1;
-  call.summary.pieces = state_->pointer->has_moved() ? 1 : 0;
+  if (allowed_hints(*state_, hints) != state_->context.hints()) call.needs |= kOtherHints;
+  if (state_->pointer->has_moved()) call.needs |= kPointerReset;
   const auto notices = state_->meet(call);
   if (!notices) return notices.status();
-  pattern::Summary any;
-  for (const exchange::Notice& notice : *notices) {
-    any.bytes += notice.summary.bytes;
-    any.pieces += notice.summary.pieces;
-  }
-  if (any.bytes > 0)
+  unsigned needs = 0;  // of all ranks
+  for (const exchange::Notice& notice : *notices) needs |= notice.needs;
+  if ((needs & kOtherHints) != 0)
     if (base::Status set = set_agreed_hints(*state_, hints, name); !set) return set;
-  return any.pieces > 0 ? state_->pointer->seek(0) : base::Status();
+  return (needs & kPointerReset) != 0 ? state_->pointer->seek(0) : base::Status();
 }
 
 bool SharedFile::visible_at_once() const {

@@ -29,7 +29,8 @@ struct Notice {
   std::uint32_t call = 0;      ///< the function as a number
   std::uint32_t failed = 0;    ///< 1: this rank cannot take part
   std::uint32_t missed = 0;    ///< an earlier call that this rank has missed; 0: none
-  std::uint32_t deferred = 0;  ///< 1: an earlier call of this rank alone has failed
+  std::uint16_t deferred = 0;  ///< 1: an earlier call of this rank alone has failed
+  std::uint16_t needs = 0;     ///< bits whose meaning is that of the call
   std::uint64_t check = 0;  ///< hash of the arguments that must be equal on all ranks; 0 otherwise
   pattern::Summary summary = {};
 };
