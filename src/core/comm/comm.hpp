@@ -95,6 +95,9 @@ class SharedMemory {
   virtual std::size_t size() const = 0;
 };
 
+/// Memory of this process alone; null on failure.
+std::shared_ptr<SharedMemory> private_memory(std::size_t size);
+
 /// A message in flight between ranks. The destructor withdraws it if it is not done (after a failed
 /// wait).
 class Pending {

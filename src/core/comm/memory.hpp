@@ -27,7 +27,4 @@ struct Introduction {
 std::shared_ptr<SharedMemory> share_memory(std::size_t size, bool leader,
                                            const Introduction& introduction);
 
-/// Memory of this process alone; null on failure.
-std::shared_ptr<SharedMemory> private_memory(std::size_t size);
-
 }  // namespace pario::comm

@@ -1,39 +1,13 @@
 #include "parallel/exchange/shared_ring.hpp"
 
-#include <sys/mman.h>
-
 #include <cerrno>
 #include <string>
 
 namespace pario::exchange {
-namespace {
-
-class PrivateMemory final : public comm::SharedMemory {
- public:
-  PrivateMemory(std::byte* data, std::size_t size) : data_(data), size_(size) {}
-  ~PrivateMemory() override { munmap(data_, size_); }
-  PrivateMemory(const PrivateMemory&) = delete;
-  PrivateMemory& operator=(const PrivateMemory&) = delete;
-  std::byte* data() const override { return data_; }
-  std::size_t size() const override { return size_; }
-
- private:
-  std::byte* data_;
-  std::size_t size_;
-};
-
-std::shared_ptr<comm::SharedMemory> private_memory(std::size_t size) {
-  void* const data =
-      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED) return nullptr;
-  return std::make_shared<PrivateMemory>(static_cast<std::byte*>(data), size);
-}
-
-}  // namespace
 
 std::shared_ptr<comm::SharedMemory> share(comm::Comm& comm, std::size_t size,
                                           const comm::Patience& patience) {
-  auto memory = comm.local_size() > 1 ? comm.share(size, patience) : private_memory(size);
+  auto memory = comm.local_size() > 1 ? comm.share(size, patience) : comm::private_memory(size);
   if (!memory)
     comm.fail({.number = ENOMEM,
                .operation = "share",
