@@ -81,6 +81,25 @@ def test_metadata_calls_are_counted_on_their_names(
     assert run.counts(work / "folder")["others"] == 2
 
 
+def test_walks_of_the_c_library_are_counted_as_listings(
+    trace: Trace, build: Compile, work: Path
+) -> None:
+    run = trace(build("posix.c"), "walks")
+    assert run.status == 0
+    assert select_counts(run.counts(work / "d"), lists=0, entries=0) == {"lists": 4, "entries": 6}
+    assert select_counts(run.counts(work / "d/e"), lists=0, entries=0) == {"lists": 2, "entries": 2}
+    assert run.counts(work / "d/e/3")["stats"] == 2
+
+
+def test_attributes_times_and_synchronous_writes_are_counted(
+    trace: Trace, build: Compile, work: Path
+) -> None:
+    run = trace(build("posix.c"), "attributes")
+    expected = {"stats": 4, "others": 3, "failed": 2, "writes": 2, "sync_writes": 1}
+    assert run.status == 0
+    assert select_counts(run.counts(work / "file"), **expected) == expected
+
+
 def test_duplicates_share_an_offset_and_appending_writes_begin_at_the_end(
     trace: Trace, build: Compile, work: Path
 ) -> None:

@@ -25,6 +25,16 @@ ssize_t trace_vector(Symbol symbol, int descriptor, const iovec* pieces, int cou
   });
 }
 
+/// Counts a write whose flags ask for the storing of its bytes, as O_DSYNC does for all.
+void count_synchronous_write(int descriptor) {
+  Description* file = active() ? descriptors::find(descriptor) : nullptr;
+  if (file == nullptr || (file->open_flags.load(std::memory_order_relaxed) & O_DSYNC) != 0) return;
+  in_tracer([&] {
+    if (trace::Record* record = record_of(*file, trace::Layer::posix))
+      trace::add(record, &trace::Record::sync_writes, 1);
+  });
+}
+
 /// False for splice, whose bytes are not in /proc/PID/io.
 bool is_counted_by_kernel(Symbol source) { return source != Symbol::splice_source; }
 
@@ -125,8 +135,17 @@ VECTOR_AT(pwritev)
 VECTOR_AT(pwritev64)
 VECTOR_AT_2(preadv2)
 VECTOR_AT_2(preadv64v2)
-VECTOR_AT_2(pwritev2)
-VECTOR_AT_2(pwritev64v2)
+
+#define WRITE_VECTOR_AT_2(name)                                                                \
+  PARIO_WRAP(ssize_t, name, int fd, const iovec* pieces, int count, off_t offset, int flags) { \
+    const ssize_t moved = trace_vector(Symbol::name, fd, pieces, count, at(offset), [&] {      \
+      return PARIO_REAL(name)(fd, pieces, count, offset, flags);                               \
+    });                                                                                        \
+    if (moved > 0 && (flags & (RWF_DSYNC | RWF_SYNC)) != 0) count_synchronous_write(fd);       \
+    return moved;                                                                              \
+  }
+WRITE_VECTOR_AT_2(pwritev2)
+WRITE_VECTOR_AT_2(pwritev64v2)
 
 #define SENDFILE(name)                                                     \
   PARIO_WRAP(ssize_t, name, int out, int in, off_t* offset, size_t size) { \

@@ -14,8 +14,10 @@ namespace base = pario::base;
     return trace_on_path(Symbol::name, directory, path,               \
                          [&] { return PARIO_REAL(name) arguments; }); \
   }
-#define ON_DESCRIPTOR(name, fd, parameters, arguments)                                        \
-  PARIO_WRAP(int, name, PARIO_LIST parameters) {                                              \
+#define ON_DESCRIPTOR(name, fd, parameters, arguments) \
+  RESULT_ON_DESCRIPTOR(int, name, fd, parameters, arguments)
+#define RESULT_ON_DESCRIPTOR(result, name, fd, parameters, arguments)                         \
+  PARIO_WRAP(result, name, PARIO_LIST parameters) {                                           \
     return trace_on_descriptor(Symbol::name, fd, [&] { return PARIO_REAL(name) arguments; }); \
   }
 #define PARIO_LIST(...) __VA_ARGS__
@@ -94,6 +96,12 @@ ON_PATH(ssize_t, readlinkat, directory, path,
         (int directory, const char* path, char* target, size_t size),
         (directory, path, target, size))
 
+// The C library reads the links of the path by functions of its own.
+ON_PATH(char*, realpath, AT_FDCWD, path, (const char* path, char* target), (path, target))
+ON_PATH(char*, __realpath_chk, AT_FDCWD, path, (const char* path, char* target, size_t size),
+        (path, target, size))
+ON_PATH(char*, canonicalize_file_name, AT_FDCWD, path, (const char* path), (path))
+
 #define TRUNCATE(name) \
   ON_PATH(int, name, AT_FDCWD, path, (const char* path, off_t size), (path, size))
 TRUNCATE(truncate)
@@ -156,10 +164,33 @@ REMOVEXATTR(removexattr)
 REMOVEXATTR(lremovexattr)
 ON_DESCRIPTOR(fremovexattr, fd, (int fd, const char* attribute), (fd, attribute))
 
+#define GETXATTR(name)                                                         \
+  ON_PATH(ssize_t, name, AT_FDCWD, path,                                       \
+          (const char* path, const char* attribute, void* value, size_t size), \
+          (path, attribute, value, size))
+GETXATTR(getxattr)
+GETXATTR(lgetxattr)
+#define LISTXATTR(name)                                                               \
+  ON_PATH(ssize_t, name, AT_FDCWD, path, (const char* path, char* list, size_t size), \
+          (path, list, size))
+LISTXATTR(listxattr)
+LISTXATTR(llistxattr)
+RESULT_ON_DESCRIPTOR(ssize_t, fgetxattr, fd,
+                     (int fd, const char* attribute, void* value, size_t size),
+                     (fd, attribute, value, size))
+RESULT_ON_DESCRIPTOR(ssize_t, flistxattr, fd, (int fd, char* list, size_t size), (fd, list, size))
+
 ON_PATH(int, utimensat, directory, path,
         (int directory, const char* path, const timespec* times, int flags),
         (directory, path, times, flags))
 ON_DESCRIPTOR(futimens, fd, (int fd, const timespec* times), (fd, times))
+
+#define UTIMES(name) \
+  ON_PATH(int, name, AT_FDCWD, path, (const char* path, const void* times), (path, times))
+UTIMES(utime)
+UTIMES(utimes)
+UTIMES(lutimes)
+ON_DESCRIPTOR(futimes, fd, (int fd, const void* times), (fd, times))
 
 // chdir and fchdir are not counted on a file, because names are resolved after the call, and a
 // relative name would then refer to the new directory.

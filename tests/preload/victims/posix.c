@@ -4,6 +4,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
+#include <glob.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +17,11 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <sys/time.h>
 #include <sys/uio.h>
+#include <sys/xattr.h>
 #include <unistd.h>
+#include <utime.h>
 
 #define CHECK(condition)  \
   do {                    \
@@ -93,6 +99,41 @@ static void directories(void) {
   int entries = 0;
   while (readdir(listing) != NULL) ++entries;
   CHECK(entries == 4 && closedir(listing) == 0);
+}
+
+static int visited;
+static int visit(const char* path, const struct stat* status, int type, struct FTW* place) {
+  (void)status, (void)place;
+  visited += type == FTW_F && access(path, R_OK) == 0;
+  return 0;
+}
+static int visit_old(const char* path, const struct stat* status, int type) {
+  return visit(path, status, type, NULL);
+}
+
+// A directory with two files and a directory with one, visited twice.
+static void walks(void) {
+  CHECK(mkdir("d", 0755) == 0 && mkdir("d/e", 0755) == 0);
+  CHECK(creat("d/1", 0644) >= 0 && creat("d/2", 0644) >= 0 && creat("d/e/3", 0644) >= 0);
+  CHECK(nftw("d", visit, 8, FTW_PHYS) == 0 && visited == 3);
+  CHECK(ftw("d", visit_old, 8) == 0 && visited == 6);
+  glob_t found;
+  CHECK(glob("d/[12]", 0, NULL, &found) == 0 && found.gl_pathc == 2);
+  globfree(&found);
+  CHECK(glob("d/x*", 0, NULL, &found) == GLOB_NOMATCH);
+}
+
+static void attributes(void) {
+  const int fd = creat("file", 0644);
+  char place[PATH_MAX];
+  const ssize_t none = getxattr("file", "user.none", place, sizeof place);
+  CHECK(fd >= 0 && none == -1 && listxattr("file", place, sizeof place) >= 0);
+  CHECK(fgetxattr(fd, "user.none", place, sizeof place) == -1);
+  const struct utimbuf times = {1, 2};
+  CHECK(utime("file", &times) == 0 && utimes("file", NULL) == 0 && futimes(fd, NULL) == 0);
+  CHECK(realpath("file", place) == place);
+  const struct iovec piece = {block, 20};
+  CHECK(pwritev2(fd, &piece, 1, 0, RWF_DSYNC) == 20 && pwritev2(fd, &piece, 1, 0, 0) == 20);
 }
 
 static void special(void) {
@@ -198,13 +239,21 @@ static void closed(void) {
 static const struct {
   const char* name;
   void (*run)(void);
-} scenarios[] = {{"data", data},       {"metadata", metadata},
-                 {"offsets", offsets}, {"directories", directories},
-                 {"special", special}, {"between", between},
-                 {"mapped", map_file}, {"asynchronous", asynchronous},
-                 {"closing", closing}, {"inherited", use_inherited},
-                 {"closed", closed},   {"invalid", invalid},
-                 {"sockets", sockets}};
+} scenarios[] = {{"data", data},
+                 {"metadata", metadata},
+                 {"offsets", offsets},
+                 {"directories", directories},
+                 {"special", special},
+                 {"between", between},
+                 {"mapped", map_file},
+                 {"asynchronous", asynchronous},
+                 {"closing", closing},
+                 {"inherited", use_inherited},
+                 {"closed", closed},
+                 {"invalid", invalid},
+                 {"sockets", sockets},
+                 {"walks", walks},
+                 {"attributes", attributes}};
 
 int main(int argc, char** argv) {
   for (size_t i = 0; argc == 2 && i < sizeof scenarios / sizeof scenarios[0]; ++i)
