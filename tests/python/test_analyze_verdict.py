@@ -106,6 +106,15 @@ def test_bytes_through_sockets_are_named(system: float, words: str) -> None:
     assert analyze(job).verdict.sentence.endswith(expected)
 
 
+def test_bytes_through_pipes_are_named() -> None:
+    job = make_job(1, wall=10.0)
+    io(job, 0, 0.0, 0.01)
+    job.processes["cpu_user"] = 9.9
+    job.processes["untraced_bytes_written"] = 2e9
+    sentence = analyze(job).verdict.sentence
+    assert sentence.endswith("computation takes 100 %; 2.00 GB went through pipes.")
+
+
 def test_blocking_messages_are_matched_with_their_senders() -> None:
     job = make_job(2, wall=10.0)
     io(job, 1, 0.0, 5.0)
@@ -200,8 +209,16 @@ def test_job_that_sleeps_is_idle() -> None:
     verdict = analyze(job).verdict
     assert verdict.bound == "idle"
     assert dict(split_parts(verdict.critical))["compute"] == "sleeping or waiting"
+    job.processes["cpu_user"] = 4.0
+    assert analyze(job).verdict.bound == "idle"
     job.processes["cpu_user"] = 9.0
     assert dict(split_parts(analyze(job).verdict.critical))["compute"] == "compute"
+
+
+def test_processes_that_work_in_turn_are_not_idle() -> None:
+    job = make_job(2, wall=10.0, mpi=False)
+    job.processes["cpu_user"] = 4.5
+    assert analyze(job).verdict.bound == "compute"
 
 
 def test_missing_data_is_reported() -> None:

@@ -24,7 +24,7 @@ WORTH = 0.02
 SMALL_PART = 0.1
 #: I/O is efficient if the bytes at the reference rates explain this part of its time.
 EFFICIENT = 0.7
-#: Fewer bytes through sockets are not worth a word.
+#: Fewer bytes through sockets or pipes are not worth a word.
 LEAST_MESSAGES = 10_000_000
 #: Untraced work of the kernel is named from this part of the wall time on.
 KERNEL_PART = 0.2
@@ -53,7 +53,7 @@ class Ruling:
     moved: int  # bytes to and from storage
     covered: bool  # the tables hold the whole run
     kernel: float = 0.0  # processor seconds of the kernel outside of traced calls
-    messages: int = 0  # bytes received and sent through sockets
+    messages: str = ""  # "2.00 GB went through sockets"; empty: few bytes
 
     @property
     def gain(self) -> float:
@@ -137,7 +137,7 @@ def _saving(ruling: Ruling, whole: str = "") -> str:
 
 def _rest(ruling: Ruling) -> str:
     """Return the largest other part of the time, if the log knows it."""
-    through = f"; {size(ruling.messages)} went through sockets" if ruling.messages else ""
+    through = f"; {ruling.messages}" if ruling.messages else ""
     if ruling.bound == "idle":
         return f"; the processes mostly slept or waited for something outside{through}"
     if ruling.bound not in _NAMES:

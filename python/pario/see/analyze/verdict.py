@@ -10,16 +10,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from pario.see.analyze.accounts import EXEC
+from pario.see.analyze.accounts import EXEC, image_seconds
 from pario.see.analyze.arrays import sums
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.model import Bound, Finding, KernelTotals, Progress, Split, Verdict
 from pario.see.analyze.reconcile import queue_sentence, unexplained_seconds, unseen_sentence
 from pario.see.analyze.sentence import LEAST_MESSAGES, Ruling, grade, is_efficient, sentence
 from pario.see.analyze.summaries import stored_bytes
+from pario.wording import size
 
 _ENDED = Progress()
-IDLE_CPU = 0.1
+#: The processes are idle if they use a smaller part of their time outside of calls.
+IDLE_CPU = 0.5
 #: Fewer seconds of I/O are negligible in a run that is shorter than the second number.
 LITTLE, SHORT_RUN = 0.05, 1.0
 
@@ -95,7 +97,7 @@ def _ruling(
         moved=sum(stored_bytes(facts)),
         covered=covered,
         kernel=_kernel_seconds(facts),
-        messages=_count_messages(facts),
+        messages=_name_messages(facts),
     )
 
 
@@ -108,12 +110,20 @@ def _kernel_seconds(facts: Facts) -> float:
     return min(system, float(np.nan_to_num(unexplained_seconds(facts))[lane])) if own.any() else 0.0
 
 
-def _count_messages(facts: Facts) -> int:
-    """Return the bytes that went through sockets, of programs without MPI; 0 for a few."""
+def _name_messages(facts: Facts) -> str:
+    """Return the bytes through sockets and pipes in words; empty for a few, and with MPI."""
     processes = facts.job.processes
     own = processes[facts.lanes.of_process >= 0]
-    through = int(own["bytes_received"].sum() + own["bytes_sent"].sum())
-    return 0 if facts.lanes.mpi or through < LEAST_MESSAGES else through
+    sockets = int(own["bytes_received"].sum() + own["bytes_sent"].sum())
+    # Reads and writes of sockets are in both.
+    pipes = int(own["untraced_bytes_read"].sum() + own["untraced_bytes_written"].sum()) - sockets
+    parts = {"sockets": sockets, "pipes": pipes}
+    named = [
+        f"{size(moved)} went through {how}"
+        for how, moved in parts.items()
+        if moved >= LEAST_MESSAGES and not facts.lanes.mpi
+    ]
+    return " and ".join(named)
 
 
 def _unseen(facts: Facts, *, counted: bool = False) -> tuple[str, ...]:
@@ -162,9 +172,12 @@ def _idle(facts: Facts, compute: float) -> bool:
     """True if the log has processor times and the processes used hardly any. A process that waits
     for a processor is not idle."""
     processes = facts.job.processes
-    used = np.nan_to_num(processes["cpu_user"] + processes["cpu_system"])
+    used = processes["cpu_user"] + processes["cpu_system"]
+    used = np.where(np.isnan(used), image_seconds(facts.job), used)  # of killed ones
     used += np.maximum(processes["run_queue_delay"], 0) * 1e-9
-    busiest = float(sums(np.maximum(facts.lanes.of_process, 0), used, facts.ranks).max(initial=0.0))
+    # Processes without MPI work in turn: one waits for the other.
+    lane = np.maximum(facts.lanes.of_process, 0) * facts.lanes.mpi
+    busiest = float(sums(lane, used, facts.ranks).max(initial=0.0))
     return 0 < busiest < IDLE_CPU * compute
 
 
