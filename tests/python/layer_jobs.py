@@ -333,6 +333,61 @@ def import_modules(made: Job, processes: int) -> None:
         add_record(made, range(processes), path, **counts, **times)
 
 
+def poll_lock(made: Job, attempts: int) -> None:
+    """A process tries to lock a file every 5 ms; each attempt fails."""
+    add_record(made, 0, "/scratch/log", opens=1, writes=1, locks=attempts, failed=attempts)
+    start = np.arange(attempts) * 5e-3
+    add_events(made, 0, "/scratch/log", "lock", start=start, duration=1e-6, flags=1)
+
+
+def parse_table(made: Job, passes: int, name: str = "table.csv") -> None:
+    """A file of 32 MiB, opened and parsed in 1 s per pass, 0.1 s of it in reads."""
+    path = f"/scratch/{name}"
+    add_record(
+        made,
+        0,
+        path,
+        opens=passes,
+        closes=passes,
+        reads=passes,
+        bytes_read=32 * MIB * passes,
+        end_read=32 * MIB,
+        read_time=0.1 * passes,
+    )
+    for kind, start, duration in (("open", 0.0, 1e-6), ("read", 0.1, 0.1), ("close", 1.0, 1e-6)):
+        starts = np.arange(passes) * 2.0 + start
+        add_events(made, 0, path, kind, start=starts, duration=duration)
+
+
+def await_file(made: Job, attempts: int) -> None:
+    """A file that is missing at each attempt to open it but the last."""
+    counts = {
+        "opens": 1,
+        "failed_opens": attempts,
+        "failed": attempts,
+        "open_time": 1e-4 * attempts,
+    }
+    add_record(made, 0, "/scratch/ready", closes=1, **counts)
+
+
+def change_mode(made: Job, calls: int) -> None:
+    """Calls of chmod on 10 files."""
+    for number in range(10):
+        add_record(made, 0, f"/scratch/d/{number}", others=calls, other_time=1e-4 * calls)
+
+
+def make_groups(made: Job, groups: int) -> None:
+    """Groups of an HDF5 file with an attribute each."""
+    calls, times = {"opens": 1, "others": 2 * groups}, {"other_time": 1e-3 * groups}
+    add_record(made, 0, "/scratch/g.h5", "hdf5", **calls, **times)
+
+
+def pass_bytes(made: Job, calls: int, size: int) -> None:
+    """Reads of a pipe."""
+    made.processes["cpu_user"] = made.processes["cpu_system"] = 4.0
+    made.processes["untraced_reads"], made.processes["untraced_bytes_read"] = calls, calls * size
+
+
 #: The case of repeated imports: the same, the number of ranks, and the kind of file system.
 IMPORTS: tuple[
     Callable[[Job], None], Callable[[Job], None], tuple[float, float], int, str
@@ -373,5 +428,20 @@ CASES: dict[str, tuple[Callable[[Job], None], Callable[[Job], None], tuple[float
         lambda made: write_elements(made, 10_000, 5.0, "pnetcdf"),
         lambda made: write_elements(made, 1, 0.01, "pnetcdf"),
         (4.9, 5),
+    ),
+    "attribute-storm": (
+        lambda made: change_mode(made, 10_000),
+        lambda made: change_mode(made, 10),
+        (9.9, 10),
+    ),
+    "hdf5-objects": (
+        lambda made: make_groups(made, 10_000),
+        lambda made: make_groups(made, 100),
+        (9.9, 10),
+    ),
+    "small-messages": (
+        lambda made: pass_bytes(made, 10_000_000, 1),
+        lambda made: pass_bytes(made, 100_000, 64 << 10),
+        (4.9, 5.1),
     ),
 }

@@ -601,4 +601,13 @@ VARIANTS = {
         lambda j: layers.print_matrix(j, 30),
         (2.8, 3.2),
     ),
+    "open-close-loop (missing file)": Case(
+        lambda j: layers.await_file(j, 100_000), lambda j: layers.await_file(j, 5), (9.9, 10)
+    ),
+    "lock-waiting (polled)": Case(
+        lambda j: layers.poll_lock(j, 10_000), lambda j: layers.poll_lock(j, 10), (49, 50)
+    ),
+    "re-read (parsed)": Case(
+        lambda j: layers.parse_table(j, 12), lambda j: layers.parse_table(j, 1), (10.9, 11.1)
+    ),
 }

@@ -49,6 +49,12 @@ def test_collective_calls_of_ranks_that_exchange_pieces_are_told_to_make_them_la
     assert finding.fixes[-1].text.startswith("Let each rank own whole rows or planes")
 
 
+def test_collective_calls_of_ranks_that_wait_for_processors_are_not_blamed() -> None:
+    made = write_together(1, 100 * MIB, (50, 100 * MIB), collective_writes=1)
+    made.processes["run_queue_delay"] = int(70e9)
+    assert not analyze(made).findings
+
+
 def test_a_library_that_writes_its_own_records_alone_does_not_hide_collective_calls() -> None:
     """HDF5 writes its metadata with more independent calls than the data's one collective call."""
     together = {"collective_writes": 1, "collective_write_time": 19.9}

@@ -68,6 +68,18 @@ def _open_stream() -> TextIO:
     return (_FOLDER / _FILE).open("w", encoding="utf-8")
 
 
+def pass_a_byte() -> None:
+    """Write a byte to a pipe and read it."""
+    reader, writer = _make_pipe()
+    os.write(writer, b"x")
+    os.read(reader, 1)
+
+
+@cache
+def _make_pipe() -> tuple[int, int]:
+    return os.pipe()
+
+
 @cache
 def measure(idiom: Callable[[], None]) -> float:
     """Return the processor time of an idiom in seconds, without that of the loop around it."""

@@ -24,6 +24,7 @@ from pario.see.analyze.rules.base import (
     scene,
     sum_seconds,
 )
+from pario.see.analyze.rules.calling import PARSING, are_parsed_often, claim_parsing
 from pario.see.analyze.rules.map_or_read import instead_of_reading, use_of
 from pario.see.analyze.rules.requests import find_asynchronous
 from pario.see.analyze.rules.small_calls import SMALL_CALL, excess
@@ -38,6 +39,11 @@ LARGE_READ = 1 << 20
 SEEKS_OF_AN_OPEN = 4  # an open may include as many, as in Python
 MANY_EMPTY = 1000
 SERVED = 0.75  # of a copy's rate: reads as fast are served from memory already
+#: The ends of the names of files whose bytes are converted before use.
+_PARSED = (
+    *(".csv", ".tsv", ".txt", ".dat", ".json", ".jsonl", ".xml", ".yaml", ".yml", ".fits"),
+    *(".parquet", ".feather", ".npz", ".zip", ".gz", ".bz2", ".xz", ".zst", ".tgz", ".xlsx"),
+)
 MOST_KEPT = 128 << 20  # the largest file to keep in memory: half of a process's memory for buffers
 
 
@@ -89,9 +95,24 @@ def _rereads(facts: Facts) -> Iterator[Candidate]:
             ),
             *_advise_mapping(facts, subject),
         ),
-        claims=claim_all(facts, rows, (READ, SEEK, OPEN, CLOSE), needless),
-        method="time of the reads, times the part of the bytes that had been read before",
+        claims=[
+            *claim_all(facts, rows, (READ, SEEK, OPEN, CLOSE), needless),
+            *claim_parsing(facts, rows, needless * _are_parsed(facts, rows)),
+        ],
+        method=(
+            "time of the reads, times the part of the bytes that had been read before; of files of"
+            " text and compressed files also that part of the computation while they are open"
+        ),
     )
+
+
+def _are_parsed(facts: Facts, rows: Ints) -> Mask:
+    """True for rows of files whose bytes are parsed or decompressed, in one pass for each open;
+    without small ones, whose parsing is that of open-close-loop."""
+    named = np.array([facts.path(file).lower().endswith(_PARSED) for file in facts.file[rows]])
+    records = facts.records[rows]
+    passes = records["bytes_read"] <= REREAD_FACTOR * records["opens"] * facts.read_extent[rows]
+    return np.asarray(named & passes & ~are_parsed_often(facts, rows))
 
 
 def _advise_mapping(facts: Facts, subject: Scene) -> Iterator[Fix]:
@@ -269,7 +290,12 @@ REREAD = Rule(
         f"More than {REREAD_FACTOR} times as many bytes read as distinct bytes (without "
         "events: as the highest offset read), at least 1 MiB, calls of 512 B or more."
     ),
-    estimate="Time of the reads times the share of bytes that had been read before.",
+    estimate=(
+        "Time of the reads times the share of bytes that had been read before; of files of text and"
+        " compressed files (by their names) that are opened for each pass also that share of the"
+        f" computation while they are open, at most {wording.seconds(PARSING)} for each byte (needs"
+        " events)."
+    ),
     advice="Keep the bytes in memory, or map a file that stays in memory.",
     control="One pass over the file.",
     find=_rereads,

@@ -10,13 +10,17 @@ import numpy as np
 
 from pario.see.analyze import idioms
 from pario.see.analyze.arrays import Floats, Ints, Mask, Table, sums
-from pario.see.analyze.cells import find_rows
+from pario.see.analyze.cells import READ, find_rows
+from pario.see.analyze.durations import find_reading_seconds
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim
 from pario.see.analyze.program import is_interpreter
 from pario.see.analyze.waiting import COMMUNICATION
 from pario.see.tables.model import EVENT_KINDS, Job
 
+MANY_PARSED = 100  # opens of a file that is parsed each time
+SMALL_INPUT = 4 << 20  # bytes
+LONGEST_PARSING, PARSING = 0.02, 1e-6  # seconds for each open, or for each byte if that is more
 _FOLLOWERS = [EVENT_KINDS.index(kind) for kind in ("close", "stat", "flush", "other")]
 
 
@@ -77,6 +81,26 @@ def claim_work(
     per_lane = sums(np.maximum(lane, 0), np.where(lane >= 0, seconds, 0.0), facts.ranks)
     lanes = np.flatnonzero(per_lane > 0)
     return [Claim(lanes, COMPUTE, per_lane[lanes], for_calls=True)] if len(lanes) else []
+
+
+def are_parsed_often(facts: Facts, rows: Ints) -> Mask:
+    """True for rows of small files that are opened again and again, each time to be parsed."""
+    records = facts.records[rows]
+    return np.asarray((records["opens"] >= MANY_PARSED) & (records["end_read"] <= SMALL_INPUT))
+
+
+def claim_parsing(facts: Facts, rows: Ints, needless: Floats) -> list[Claim]:
+    """Return claims of the computation while files are open to be read, a part per row of it; none
+    for files that stay open longer than parsing takes."""
+    records = facts.records[rows]
+    held = find_reading_seconds(facts.job)[rows] - facts.cells[rows, READ]
+    opens = np.maximum(records["opens"], 1)
+    longest = np.maximum(LONGEST_PARSING * opens, PARSING * records["bytes_read"])
+    parsed = (facts.lane[rows] >= 0) & (records["bytes_read"] > 0) & (held <= longest)
+    seconds = np.where(parsed, np.nan_to_num(held) * needless, 0.0)
+    per_lane = sums(np.maximum(facts.lane[rows], 0), np.maximum(seconds, 0.0), facts.ranks)
+    lanes = np.flatnonzero(per_lane > 0)
+    return [Claim(lanes, COMPUTE, per_lane[lanes])] if len(lanes) else []
 
 
 def _find_limits(facts: Facts, rows: Ints, work: Work) -> Floats:

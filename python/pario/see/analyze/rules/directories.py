@@ -8,7 +8,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze import idioms
-from pario.see.analyze.arrays import counts, sums
+from pario.see.analyze.arrays import counts, ratio, sums
 from pario.see.analyze.cells import KINDS
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
@@ -22,6 +22,7 @@ from pario.see.analyze.rules.base import (
     scene,
     sum_seconds,
 )
+from pario.see.analyze.rules.call_words import name_functions
 from pario.see.analyze.rules.calling import Work, claim_work
 from pario.see.analyze.rules.small_files import find_installed
 
@@ -45,6 +46,8 @@ _STORM_FIXES = (
     ),
 )
 NAME_WORK = Work(idioms.select_a_name, "selecting a name")
+CHANGE_WORK = Work(idioms.ask_for_a_name, "asking for a name")
+MANY_CHANGES, MANY_CHANGES_OF_RUN = 20, 1000
 
 
 def _directory_storms(facts: Facts) -> Iterator[Candidate]:
@@ -174,6 +177,52 @@ def _repeated_listings(facts: Facts) -> Iterator[Candidate]:
     )
 
 
+def _repeated_changes(facts: Facts) -> Iterator[Candidate]:
+    """Find names whose attributes are changed, or that are made and removed, again and again."""
+    changes, several = facts.column("others"), files_of_rows(facts)
+    mask = facts.stored & (facts.lane >= 0) & (changes >= MANY_CHANGES * several)
+    mask &= changes > 2 * facts.calls("opens")
+    if changes[mask].sum() < MANY_CHANGES_OF_RUN:
+        return
+    # The time of calls that set a file's size is in the same counter.
+    share = ratio(changes, changes + facts.column("truncates"))
+    subject = scene(facts, mask, facts.cells[:, OTHER] * share)
+    rows, count = subject.rows, float(changes[mask].sum())
+    took = float(subject.weight.sum())
+    needless = share[rows] * all_but_one(changes[rows] / several[rows])
+    words = name_functions(facts, rows, "other") or "chmod, utime or similar"
+    yield subject.candidate(
+        title=f"{wording.count(count)} {words} calls on {subject.place}",
+        cause=(
+            f"Each call ({wording.seconds(took / count)}) changes the metadata of the file or"
+            " directory, on a network file system by a request to the server; the next one replaces"
+            " the change at once."
+        ),
+        confidence="medium",
+        evidence=(
+            fact(
+                f"{wording.count(count)} calls, {wording.seconds(took)}{facts.over_all}",
+                calls=count,
+            ),
+        ),
+        fixes=(
+            code(
+                "Set permissions, times and attributes once, after the last write of a file; keep"
+                " values that change often in the memory of the program, or in the file itself."
+            ),
+            _STORM_FIXES[1],
+        ),
+        claims=[
+            *claim_all(facts, rows, (OTHER,), needless),
+            *claim_work(facts, rows, CHANGE_WORK, needless),
+        ],
+        method=(
+            "time in these calls of all but one per process and file, and the program's time"
+            f" between them, at most {CHANGE_WORK.text} for each"
+        ),
+    )
+
+
 LISTING = Rule(
     name="directory-listing",
     remedy="listing a directory once",
@@ -201,4 +250,21 @@ STORM = Rule(
     control="One listing of the directory.",
     find=_directory_storms,
     why_not="each answer may differ, because other programs change the directory, too",
+)
+CHANGES = Rule(
+    name="attribute-storm",
+    remedy="changing metadata once",
+    sees="Names whose attributes are changed, or that are made and removed, again and again.",
+    threshold=(
+        f"At least {MANY_CHANGES} such calls per process and file, {MANY_CHANGES_OF_RUN:,}"
+        " together, and more than two per open."
+    ),
+    estimate=(
+        "Time in these calls beyond the first per process and file, and the program's time between"
+        f" them, at most {CHANGE_WORK.text} for each (needs events)."
+    ),
+    advice="Set attributes once, after the last write.",
+    control="One such call per file.",
+    find=_repeated_changes,
+    why_not="only the program knows which of the changes others must see",
 )

@@ -32,6 +32,7 @@ from pario.see.analyze.rules.storage import find_storage
 MANY_CALLS = 500
 AMPLIFIED = 1.5
 MUCH = 1 << 20  # bytes moved beyond those that the program asked for
+QUEUED = 0.6  # of the run
 LIBRARY_SHARE = 0.5
 LEAST_BUFFER = 1 << 20
 USUAL_BUFFER = 16 << 20
@@ -117,10 +118,17 @@ def _library_time(facts: Facts) -> Iterator[Candidate]:
         chosen = (calls > 0) & (stored > 0) & (inside > LIBRARY_SHARE * took)
         # A tiny buffer is the cause of this time, with a finding of its own.
         tiny = np.isin(facts.file[upper], list(_find_tiny_buffers(facts)))
-        chosen &= ~together | (one_host & ~tiny)
+        chosen &= ~together | (one_host & ~tiny & (not _wait_for_processors(facts)))
         if chosen.any():
             seconds = np.stack([inside, stored, storage.scale])[:, chosen]
             yield _inside_library(facts, upper[chosen], seconds, direction)
+
+
+def _wait_for_processors(facts: Facts) -> bool:
+    """True if the mean rank waits for a processor in most of the run: then collective calls wait
+    for ranks that cannot run."""
+    queued = np.maximum(facts.job.processes["run_queue_delay"], 0) * 1e-9
+    return float(facts.lanes.sum_processes(queued).mean()) > QUEUED * facts.wall
 
 
 def _inside_library(facts: Facts, rows: Ints, seconds: Floats, direction: Direction) -> Candidate:
@@ -449,8 +457,9 @@ LIBRARY_TIME = Rule(
     ),
     threshold=(
         f"More than {wording.share(LIBRARY_SHARE)} of the time of processes that reach the file"
-        " system; collective calls on one host only (collective-exchange has those of several), and"
-        " without a tiny buffer (tiny-collective-buffer)."
+        " system; collective calls on one host only (collective-exchange has those of several),"
+        " without a tiny buffer (tiny-collective-buffer), and not if the mean rank waits for a"
+        f" processor in more than {wording.share(QUEUED)} of the run."
     ),
     estimate=f"That time minus a copy of the bytes at {wording.rate(COPY_RATE)}.",
     advice="pario's MPI-IO: the ranks of a node exchange data through shared memory.",

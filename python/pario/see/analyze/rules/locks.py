@@ -7,16 +7,37 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
-from pario.see.analyze.arrays import sums
+from pario.see.analyze.arrays import Floats, sums
+from pario.see.analyze.cells import find_rows
+from pario.see.analyze.durations import FAILED
 from pario.see.analyze.facts import Facts
-from pario.see.analyze.ledger import WAITING, Claim
+from pario.see.analyze.ledger import COMPUTE, WAITING, Claim
 from pario.see.analyze.rules.base import Candidate, Rule, code, fact, scene
+from pario.see.analyze.rules.calling import find_outer_calls
+from pario.see.tables.model import EVENT_KINDS
 
 #: Most seconds of a lock call that waits for no owner: a system call, or a request over a network.
 FREE_LOCK, FREE_NETWORK_LOCK = 5e-6, 1e-3
+MANY_ATTEMPTS = 50
+_FUNCTIONS = ("flock", "lockf", "lockf64", "fcntl_lock")
+_FIXES = (
+    code(
+        "Lock only around the access itself, and only the bytes accessed (fcntl with a range);"
+        " prepare the data before."
+    ),
+    code(
+        "Give each process a file or a range of its own (MPI-IO needs no locks of the program), or"
+        " let one process write for all."
+    ),
+)
 
 
 def _lock_waits(facts: Facts) -> Iterator[Candidate]:
+    yield from _blocking_locks(facts)
+    yield from _polled_locks(facts)
+
+
+def _blocking_locks(facts: Facts) -> Iterator[Candidate]:
     locks = facts.column("locks")
     free = np.where(facts.network[facts.file], FREE_NETWORK_LOCK, FREE_LOCK)
     seconds = np.maximum(facts.times.lock_seconds - free * locks, 0.0)
@@ -40,20 +61,72 @@ def _lock_waits(facts: Facts) -> Iterator[Candidate]:
                 locks=count,
             ),
         ),
-        fixes=(
-            code(
-                "Lock only around the access itself, and only the bytes accessed (fcntl with a"
-                " range); prepare the data before."
-            ),
-            code(
-                "Give each process a file or a range of its own (MPI-IO needs no locks of the"
-                " program), or let one process write for all."
-            ),
-        ),
+        fixes=_FIXES,
         claims=[Claim(lanes, WAITING, sums(facts.lane[rows], seconds[rows], facts.ranks)[lanes])],
         method="mean time of these processes in flock, lockf and the lock commands of fcntl,"
         " without that of locks that are free",
     )
+
+
+def _polled_locks(facts: Facts) -> Iterator[Candidate]:
+    """Find locks that are tried again and again until the owner releases them: the program sleeps
+    or computes nothing between the attempts."""
+    attempts, seconds = _find_attempts(facts)
+    mask = facts.stored & (facts.lane >= 0) & (attempts >= MANY_ATTEMPTS)
+    if not mask.any():
+        return
+    subject = scene(facts, mask, seconds)
+    rows, count, took = subject.rows, float(attempts[mask].sum()), float(seconds[mask].sum())
+    per_lane = sums(facts.lane[rows], seconds[rows], facts.ranks)
+    lanes = np.flatnonzero(per_lane > 0)
+    yield subject.candidate(
+        title=(
+            f"lock waiting: {wording.count(count)} attempts to lock {subject.place} failed,"
+            f" {wording.seconds(took)} between them"
+        ),
+        cause=(
+            "A process that finds the file locked tries again after a pause, until the owner of the"
+            " lock releases it: the processes work one after the other, and a free lock waits for"
+            " the end of a pause."
+        ),
+        confidence="high",
+        evidence=(
+            fact(
+                f"{wording.count(count)} failed attempts, {wording.seconds(took / count)} from each"
+                f" to the next{facts.over_all}",
+                attempts=count,
+            ),
+        ),
+        fixes=(
+            code(
+                "Let the kernel wait (flock with LOCK_EX, fcntl with F_SETLKW): it wakes the next"
+                " process at once."
+            ),
+            *_FIXES,
+        ),
+        claims=[Claim(lanes, COMPUTE, per_lane[lanes])],
+        method="time from each failed attempt to the next attempt of the same thread, by events",
+        functions=_FUNCTIONS,
+        processes=tuple(np.unique(facts.records["process"][rows]).tolist()),
+    )
+
+
+def _find_attempts(facts: Facts) -> tuple[Floats, Floats]:
+    """Return, per record, the lock calls that failed, and the seconds from each of them to the next
+    lock call on the file by the same thread."""
+    job, found = facts.job, np.zeros(len(facts.records))
+    if not len(job.events):
+        return found, found
+    events, first = find_outer_calls(job)
+    row = find_rows(job.records, events["process"], events["file"], events["layer"])
+    row[events["kind"] != EVENT_KINDS.index("lock")] = -1
+    failed = (row >= 0) & ((events["flags"] & FAILED) != 0)
+    again = failed[:-1] & (row[1:] == row[:-1]) & ~first[1:]
+    gaps = np.maximum(events["start"][1:] - events["end"][:-1], 0.0) * again
+    inside = np.maximum(events["end"] - events["start"] - events["duration"], 0.0)
+    seconds = np.append(gaps, 0.0) + inside * (events["count"] > 1)
+    attempts = sums(row[failed], events["count"][failed].astype(float), len(found))
+    return attempts, sums(row[failed], seconds[failed], len(found))
 
 
 LOCKS = Rule(
@@ -62,12 +135,13 @@ LOCKS = Rule(
     sees="Processes that wait for locks of files: flock, lockf, fcntl.",
     threshold=(
         f"Lock calls of more than {wording.seconds(2 * FREE_LOCK)} on average per process and file"
-        f" ({wording.seconds(2 * FREE_NETWORK_LOCK)} on network file systems)."
+        f" ({wording.seconds(2 * FREE_NETWORK_LOCK)} on network file systems); or"
+        f" {MANY_ATTEMPTS} attempts that fail (needs events)."
     ),
     estimate=(
         "Time in lock calls, the mean of the processes that wait, without"
         f" {wording.seconds(FREE_LOCK)} per call ({wording.seconds(FREE_NETWORK_LOCK)} on network"
-        " file systems), which free locks need."
+        " file systems), which free locks need; time from each failed attempt to the next."
     ),
     advice="Shorter locks of smaller ranges, or a file for each process.",
     control="The same locks without another owner.",

@@ -9,35 +9,45 @@ import numpy as np
 from pario import wording
 from pario.see.analyze import idioms
 from pario.see.analyze.arrays import Floats, Ints, Mask, sums
-from pario.see.analyze.cells import KINDS, LIBRARIES, READ, READS, STDIO, WRITE, WRITES
-from pario.see.analyze.durations import find_reading_seconds
+from pario.see.analyze.cells import KINDS, LIBRARIES, READS, STDIO, WRITE, WRITES
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
-from pario.see.analyze.ledger import COMPUTE, Claim, claim_all
+from pario.see.analyze.ledger import Claim, claim_all
+from pario.see.analyze.model import Fix
 from pario.see.analyze.row_facts import MANY_SYNCS, WRITES_OF_A_SYNC
 from pario.see.analyze.rules import databases, repairs
 from pario.see.analyze.rules.base import (
     Candidate,
     Rule,
+    Scene,
     all_but_one,
     code,
     fact,
     scene,
     sum_seconds,
 )
-from pario.see.analyze.rules.calling import LIBRARY_WORK, Work, claim_work
+from pario.see.analyze.rules.call_words import stat_words, sync_words
+from pario.see.analyze.rules.calling import (
+    LIBRARY_WORK,
+    LONGEST_PARSING,
+    MANY_PARSED,
+    PARSING,
+    SMALL_INPUT,
+    Work,
+    are_parsed_often,
+    claim_parsing,
+    claim_work,
+)
 from pario.see.analyze.rules.imports import find_packages
 from pario.see.analyze.rules.small_calls import claim_excess, excess
-from pario.see.analyze.rules.sync_words import sync_words
 
 OPEN, CLOSE, STAT, SYNC, OTHER = (
     KINDS.index(kind) for kind in ("open", "close", "stat", "sync", "other")
 )
 MANY_OPENS = 20
 FEW_WRITES = 4  # per open: no buffer can collect them
-MANY_PARSED = 100  # opens of a file that is parsed each time
-SMALL_INPUT = 4 << 20  # bytes
-LONGEST_PARSING, PARSING = 0.02, 1e-6  # seconds for each open, or for each byte if that is more
+FAILING = 0.5  # of the opens of a file that a program waits for
+REMOVED = 0.9  # of the opens of a lock file, which is removed after each
 MANY_STATS = 1000
 QUEUE_SPREAD = 4.0
 STAT_WORK = Work(idioms.ask_for_a_name, "asking for a name")
@@ -61,13 +71,8 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
     library, in_library = _library_rows(facts, rows)
     streams = _find_streams(facts, rows[alone])
     took = sum_seconds(facts, rows, *kinds) + sum_seconds(facts, library, *kinds)
-    each = took / count
     yield subject.candidate(
-        title=f"{subject.place} opened and closed {wording.count(count)} times",
-        cause=(
-            f"Each open and close costs {wording.seconds(each)} and empties the buffers; the same"
-            " file is needed again at once."
-        ),
+        **_describe_opens(subject, count, took / count),
         confidence="high",
         why_not=databases.WHY_NOT if databases.is_of_sqlite(subject) else "",
         evidence=(
@@ -83,10 +88,7 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
                 "many statements in one transaction, or PRAGMA journal_mode=WAL, which keeps its"
                 " file.",
             ),
-            code(
-                "Open the file once before the loop, keep the descriptor (or FILE*, or HDF5 file"
-                " id) and close it after the loop."
-            ),
+            _advise_opens(subject, count),
         ),
         claims=[
             *claim_all(facts, rows, kinds, needless),
@@ -104,6 +106,47 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
             f" most {OPEN_WORK.text} for each"
         ),
     )
+
+
+def _describe_opens(subject: Scene, count: float, each: float) -> dict[str, str]:
+    """Return title and cause; ``count``: opens, ``each``: seconds of one."""
+    if _mostly_fail(subject, count):
+        return {
+            "title": f"{wording.count(count)} opens of {subject.place}, most of which failed",
+            "cause": (
+                f"Each attempt costs {wording.seconds(each)}; the program tries again at once while"
+                " the file is missing or may not be opened."
+            ),
+        }
+    return {
+        "title": f"{subject.place} opened and closed {wording.count(count)} times",
+        "cause": (
+            f"Each open and close costs {wording.seconds(each)} and empties the buffers; the same"
+            " file is needed again at once."
+        ),
+    }
+
+
+def _advise_opens(subject: Scene, count: float) -> Fix:
+    if _mostly_fail(subject, count):
+        return code(
+            "Wait for the file with inotify, or a message from the program that writes it; or sleep"
+            " between attempts."
+        )
+    moved = subject.total("bytes_read") + subject.total("bytes_written")
+    if not moved and subject.total("others") >= REMOVED * count:
+        return code(
+            "Lock a file that stays open (flock, fcntl) instead of making and removing a lock file,"
+            " or hold the lock for many accesses."
+        )
+    return code(
+        "Open the file once before the loop, keep the descriptor (or FILE*, or HDF5 file id) and"
+        " close it after the loop."
+    )
+
+
+def _mostly_fail(subject: Scene, count: float) -> bool:
+    return subject.total("failed_opens") > FAILING * count
 
 
 def _claim_transfers(facts: Facts, rows: Ints, alone: Mask, in_library: Mask) -> list[Claim]:
@@ -153,16 +196,9 @@ def _parsing(facts: Facts, rows: Ints, needless: Floats) -> list[Claim]:
     """Return claims of the computation while a small file is open, if its bytes are read each time
     that it is opened."""
     records = facts.records[rows]
-    held = find_reading_seconds(facts.job)[rows] - facts.cells[rows, READ]
-    opens = np.maximum(records["opens"], 1)
-    longest = np.maximum(LONGEST_PARSING * opens, PARSING * records["bytes_read"])
-    again = (records["opens"] >= MANY_PARSED) & (facts.lane[rows] >= 0)
-    again &= (records["bytes_read"] > 0) & (records["end_read"] <= SMALL_INPUT) & (held <= longest)
+    again = are_parsed_often(facts, rows)
     again &= records["bytes_read"] >= 0.5 * MANY_PARSED * facts.read_extent[rows]
-    seconds = np.where(again, np.nan_to_num(held) * needless, 0.0)
-    lanes = np.unique(facts.lane[rows][again])
-    per_lane = sums(np.maximum(facts.lane[rows], 0), np.maximum(seconds, 0.0), facts.ranks)
-    return [Claim(lanes, COMPUTE, per_lane[lanes])] if len(lanes) else []
+    return claim_parsing(facts, rows, needless * again)
 
 
 def _library_rows(facts: Facts, rows: Ints) -> tuple[Ints, Mask]:
@@ -188,7 +224,7 @@ def _stat_storms(facts: Facts) -> Iterator[Candidate]:
     rows, count = subject.rows, subject.total("stats")
     needless = all_but_one(stats[rows])
     yield subject.candidate(
-        title=f"{wording.count(count)} stat calls on {subject.place}",
+        title=f"{wording.count(count)} {stat_words(facts, rows)} on {subject.place}",
         cause=(
             "Asking for a file's size or existence is a request to the metadata server each time;"
             " the answer was known already."
@@ -196,7 +232,7 @@ def _stat_storms(facts: Facts) -> Iterator[Candidate]:
         confidence="high",
         evidence=(
             fact(
-                f"{wording.count(count)} stat, access or fstat calls,"
+                f"{wording.count(count)} stat, access, readlink or getxattr calls,"
                 f" {wording.seconds(sum_seconds(facts, rows, STAT))}{facts.over_all}",
                 stats=count,
             ),

@@ -48,6 +48,10 @@ def _resizes(facts: Facts) -> Iterator[Candidate]:
                 "Set the final size once before the writes; a write at the end of a file extends it"
                 " anyway."
             ),
+            code(
+                "Fortran: BACKSPACE, REWIND and ENDFILE after a write cut the file off behind it;"
+                " keep the last records in memory instead of reading them back."
+            ),
         ),
         claims=claim_all(
             facts, rows, (OTHER,), share[rows] * (1.0 - 1.0 / np.maximum(resizes[rows], 1.0))
