@@ -370,6 +370,16 @@ def await_file(made: Job, attempts: int) -> None:
     add_record(made, 0, "/scratch/ready", closes=1, **counts)
 
 
+def extend_archive(made: Job, members: int) -> None:
+    """An archive that each open searches to its end, to add a member of 1 kB."""
+    reads, size = members * members // 2, 1000 * members
+    calls = {"opens": members, "closes": members, "reads": reads, "seeks": 8 * reads}
+    moved = {"bytes_read": 512 * reads, "end_read": size, "end_written": size}
+    times = {"open_time": 1e-5 * members, "read_time": 2e-6 * reads, "seek_time": 4e-6 * reads}
+    own = {"writes": members, "bytes_written": size, "write_time": 1e-5 * members}
+    add_record(made, 0, "/scratch/a.tar", **calls, **moved, **times, **own)
+
+
 def change_mode(made: Job, calls: int) -> None:
     """Calls of chmod on 10 files."""
     for number in range(10):

@@ -604,6 +604,11 @@ VARIANTS = {
     "open-close-loop (missing file)": Case(
         lambda j: layers.await_file(j, 100_000), lambda j: layers.await_file(j, 5), (9.9, 10)
     ),
+    "open-close-loop (archive)": Case(
+        lambda j: layers.extend_archive(j, 2000),
+        lambda j: layers.extend_archive(j, 2),
+        (11.9, 12.1),
+    ),
     "lock-waiting (polled)": Case(
         lambda j: layers.poll_lock(j, 10_000), lambda j: layers.poll_lock(j, 10), (49, 50)
     ),

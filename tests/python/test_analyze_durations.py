@@ -131,3 +131,17 @@ def test_large_writes_of_digits_may_hold_text_made_before() -> None:
     made = job()
     write_numbers(made, 4 * MIB)
     assert found(made).get("text-output", 0.0) <= 0.06
+
+
+@pytest.mark.parametrize("queued, seconds", [(0.0, 0.1), (10.0, 5.1)], ids=["device", "processor"])
+def test_few_long_writes_wait_for_the_device_unless_they_wait_for_a_processor(
+    queued: float, seconds: float
+) -> None:
+    made, each = job(), np.full(10_000, 1e-5)
+    each[::100] = 50e-3
+    made.processes["run_queue_delay"] = int(queued * 1e9)
+    counts = {"writes": len(each), "bytes_written": 8 * len(each), "write_time": each.sum()}
+    add_record(made, 0, "/scratch/f", opens=1, **counts)
+    start = np.cumsum(each) - each
+    add_events(made, 0, "/scratch/f", "write", start=start, duration=each, length=8)
+    assert found(made)["small-writes"] == pytest.approx(seconds, abs=0.05)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pario.see.analyze.accounts import image_seconds
 from pario.see.analyze.arrays import Floats, Ints, Mask, ratio, sums
 from pario.see.analyze.cells import events_of_rows
 from pario.see.tables.model import Job
@@ -39,7 +40,18 @@ def find_stalls(job: Job) -> Floats:
     usual = _find_medians(each, row, len(job.records))[row]
     stalled = each >= np.maximum(STALL_FACTOR * usual, STALL_SECONDS)
     beyond = job.events["duration"][calls] - job.events["count"][calls] * usual
-    return sums(row[stalled], beyond[stalled], len(job.records))
+    seconds = sums(row[stalled], beyond[stalled], len(job.records))
+    return np.maximum(seconds - _find_queued_seconds(job), 0.0)
+
+
+def _find_queued_seconds(job: Job) -> Floats:
+    """Return, per row, the part of the time of its writes in which their process waited for a
+    processor; 0 if that is not known."""
+    processes, process = job.processes, job.records["process"]
+    queued = np.maximum(processes["run_queue_delay"], 0) * 1e-9
+    share = np.minimum(ratio(queued, image_seconds(job), 0.0), 1.0)
+    written = np.nan_to_num(job.records["write_time"])
+    return np.where(process >= 0, written * np.append(share, 0.0)[process], 0.0)
 
 
 def _seconds_each(job: Job, calls: Ints) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from pario import wording
 from pario.see.analyze import idioms
 from pario.see.analyze.arrays import Floats, Ints, Mask, sums
-from pario.see.analyze.cells import KINDS, LIBRARIES, READS, STDIO, WRITE, WRITES
+from pario.see.analyze.cells import KINDS, LIBRARIES, READ, READS, STDIO, WRITE, WRITES
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim, claim_all
@@ -41,11 +41,12 @@ from pario.see.analyze.rules.calling import (
 from pario.see.analyze.rules.imports import find_packages
 from pario.see.analyze.rules.small_calls import claim_excess, excess
 
-OPEN, CLOSE, STAT, SYNC, OTHER = (
-    KINDS.index(kind) for kind in ("open", "close", "stat", "sync", "other")
+OPEN, CLOSE, STAT, SYNC, SEEK, OTHER = (
+    KINDS.index(kind) for kind in ("open", "close", "stat", "sync", "seek", "other")
 )
 MANY_OPENS = 20
 FEW_WRITES = 4  # per open: no buffer can collect them
+SEARCHED = 1.5  # times the bytes of the file that its opens have read
 FAILING = 0.5  # of the opens of a file that a program waits for
 REMOVED = 0.9  # of the opens of a lock file, which is removed after each
 MANY_STATS = 1000
@@ -94,16 +95,17 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
             *claim_all(facts, rows, kinds, needless),
             *claim_all(facts, library, kinds, needless[in_library]),
             *_claim_transfers(facts, rows, alone, in_library),
+            *_claim_search(facts, rows, needless),
             *claim_excess(facts, streams, WRITES),
             *_parsing(facts, rows, needless),
             *_claim_work(facts, rows, (library, streams), needless, in_library),
         ],
         method=(
             "time in open and close (of HDF5, too) of all but one open per process and file, in the"
-            " few small writes between them, and in the reads and writes by which HDF5 opens and"
-            " closes a file; of small files that are read each time also the computation while they"
-            " are open, which parses the same bytes again; and the program's time between calls, at"
-            f" most {OPEN_WORK.text} for each"
+            " few small writes between them, in calls by which HDF5 opens and closes a file, and"
+            " in those that search an archive for its end; of small files that are read each time"
+            " also the computation while they are open, which parses the same bytes again; and the"
+            f" program's time between calls, at most {OPEN_WORK.text} for each"
         ),
     )
 
@@ -156,6 +158,15 @@ def _claim_transfers(facts: Facts, rows: Ints, alone: Mask, in_library: Mask) ->
         *claim_excess(facts, rows, WRITES, share=(alone | in_library).astype(float)),
         *claim_excess(facts, rows, READS, share=in_library.astype(float)),
     ]
+
+
+def _claim_search(facts: Facts, rows: Ints, needless: Floats) -> list[Claim]:
+    """Return claims of the seeks and reads by which each open looks for its place in a file that
+    the open before has written: archives are extended so."""
+    moved, written = facts.column("bytes_read")[rows], facts.column("bytes_written")[rows]
+    again = (moved > SEARCHED * facts.read_extent[rows]) & (written > 0)
+    again &= facts.calls("seeks")[rows] >= facts.calls("opens")[rows]
+    return claim_all(facts, rows[again], (SEEK, READ), needless[again])
 
 
 def _find_streams(facts: Facts, rows: Ints) -> Ints:
@@ -411,8 +422,9 @@ STORMS = (
             f" {SMALL_INPUT >> 20} MiB is read in each of {MANY_PARSED} opens or more, also the"
             " computation while it is open and not written, as parsing (at most"
             f" {wording.seconds(LONGEST_PARSING)} each, or {wording.seconds(PARSING)} for each"
-            " byte). Of HDF5 files also the reads and writes of the library. With events also the"
-            " program's time between the calls, at most"
+            " byte). Of HDF5 files also the reads and writes of the library, and of files that are"
+            " read and extended in each open the reads and seeks. With events also the program's"
+            " time between the calls, at most"
             f" {OPEN_WORK.text} for each, {LIBRARY_WORK.text} for calls of HDF5, and"
             f" {COMPRESSED_WORK.text} for compressed files."
         ),

@@ -8,7 +8,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze.arrays import Floats, Ints
-from pario.see.analyze.cells import KINDS, POSIX, find_rows
+from pario.see.analyze.cells import KINDS, POSIX
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Claim, claim_all
 from pario.see.analyze.rules.base import (
@@ -80,8 +80,7 @@ def _object_storms(facts: Facts) -> Iterator[Candidate]:
 
 def _claim_work(facts: Facts, rows: Ints, needless: Floats) -> list[Claim]:
     """Return claims of the time between calls, which are those on the files below, too."""
-    records = facts.records[rows]
-    below = find_rows(facts.records, records["process"], records["file"], POSIX)
+    below = facts.find_in_layer(rows, POSIX)
     known = below >= 0
     every = np.append(rows, below[known])
     return claim_work(facts, every, LIBRARY_WORK, np.append(needless, needless[known]))
