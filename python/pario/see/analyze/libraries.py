@@ -21,12 +21,16 @@ _NAMES = re.compile(
 _SYSTEM_NAMES = re.compile(r"(?:ld-linux|ld-musl|libpario|libc|libpthread)(?:[-_.].*)?")
 #: Functions of the start code that the linker adds to programs.
 _STARTS = ("_start", "__libc_start_main", "_init", "_fini")
+#: Functions of the standard libraries of C++ and Rust, which are parts of programs.
+_STANDARD_FUNCTIONS = re.compile(r"<?(?:std|core|alloc)::")
 _SYSTEM = re.compile(r"/(?:usr/(?:local/)?)?lib(?:32|64)?/")
 _PROGRAMS = re.compile(r"/(?:usr/(?:local/)?)?s?bin/|/usr/libexec/")
 _PACKAGES = re.compile(r"/(?:site|dist)-packages/")
 _STANDARD_LIBRARY = re.compile(r"/lib(?:32|64)?/python3\.\d+\w?/|\.zip/|^<(?!stdin>|string>)")
-#: Sources of functions that compilers inline into the user's code.
-_HEADERS = re.compile(r"/usr/include/|/usr/lib/gcc|/c\+\+/\d+|/include/c\+\+/|/bits/")
+#: Sources of functions that compilers inline into the user's code, and of Rust's standard library.
+_HEADERS = re.compile(
+    r"/usr/include/|/usr/lib/gcc|/c\+\+/\d+|/include/c\+\+/|/bits/|^/rustc/|/\.cargo/registry/"
+)
 
 
 def is_user_code(frame: Frame) -> bool:
@@ -37,6 +41,7 @@ def is_user_code(frame: Frame) -> bool:
         )
     return not (
         frame.function in _STARTS
+        or _STANDARD_FUNCTIONS.match(frame.function)
         or _NAMES.fullmatch(frame.module.rpartition("/")[2])
         or _SYSTEM.match(frame.module)
         or _PACKAGES.search(frame.module)
