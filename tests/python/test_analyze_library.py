@@ -14,7 +14,7 @@ from pario.see.analyze.rules.base import pace
 from pario.see.analyze.split import Times
 from pario.see.report.words import is_contended
 from pario.see.tables.model import Job
-from tests.python.jobs import add_filesystem, add_function, add_record, make_job
+from tests.python.jobs import add_events, add_filesystem, add_function, add_record, make_job
 from tests.python.rule_cases import COUNTERS, KIB, MIB, job
 
 
@@ -208,3 +208,11 @@ def test_parts_of_a_file_without_stripes_are_no_overloaded_targets() -> None:
 
     assert not is_contended(make("80 KiB region"))
     assert is_contended(make("80 KiB region", 1)) and is_contended(make("OST"))
+
+
+@pytest.mark.parametrize("function, told", [("chmod", True), ("fcntl64", False)])
+def test_calls_that_change_nothing_are_no_storm_of_changes(function: str, told: bool) -> None:
+    made = job()
+    add_record(made, 0, "/scratch/f", opens=1, others=100_000, other_time=10.0)
+    add_events(made, 0, "/scratch/f", "other", start=np.arange(100), function=function)
+    assert ("attribute-storm" in {one.rule for one in analyze(made).findings}) == told

@@ -8,7 +8,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze import idioms
-from pario.see.analyze.arrays import counts, ratio, sums
+from pario.see.analyze.arrays import Mask, counts, ratio, sums
 from pario.see.analyze.cells import KINDS
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
@@ -25,6 +25,7 @@ from pario.see.analyze.rules.base import (
 from pario.see.analyze.rules.call_words import name_functions
 from pario.see.analyze.rules.calling import Work, claim_work
 from pario.see.analyze.rules.small_files import find_installed
+from pario.see.tables.model import EVENT_KINDS
 
 STAT, OTHER, OPEN, LIST = (KINDS.index(kind) for kind in ("stat", "other", "open", "list"))
 MANY_NAMES = 500
@@ -35,6 +36,11 @@ _CHANGES = frozenset(
     for name in ("mkdir", "rmdir", "unlink", "remove", "rename", "link", "symlink", "chmod")
     for suffix in ("", "at", "at2")
 )
+_ATTRIBUTES = _CHANGES | {
+    *("fchmod", "chown", "lchown", "fchown", "fchownat", "utime", "utimes", "lutimes", "futimes"),
+    *("utimensat", "futimens", "setxattr", "lsetxattr", "fsetxattr", "removexattr"),
+    *("lremovexattr", "fremovexattr"),
+}
 _STORM_FIXES = (
     code(
         "List the directory once (os.scandir, readdir with d_type) and keep the answers, instead of"
@@ -177,11 +183,21 @@ def _repeated_listings(facts: Facts) -> Iterator[Candidate]:
     )
 
 
+def _mostly_change(facts: Facts) -> Mask:
+    """Return, per file, False if most of its other calls change nothing, such as fcntl and ftell,
+    by events; True without events of such calls."""
+    events, files = facts.job.events, len(facts.job.files)
+    events = events[(events["kind"] == EVENT_KINDS.index("other")) & (events["file"] >= 0)]
+    changing = facts.job.select_functions(_ATTRIBUTES.__contains__)[events["function"]]
+    every = sums(events["file"], events["count"].astype(float), files)
+    return sums(events["file"], events["count"] * changing.astype(float), files) >= 0.5 * every
+
+
 def _repeated_changes(facts: Facts) -> Iterator[Candidate]:
     """Find names whose attributes are changed, or that are made and removed, again and again."""
     changes, several = facts.column("others"), files_of_rows(facts)
     mask = facts.stored & (facts.lane >= 0) & (changes >= MANY_CHANGES * several)
-    mask &= changes > 2 * facts.calls("opens")
+    mask &= (changes > 2 * facts.calls("opens")) & _mostly_change(facts)[facts.file]
     if changes[mask].sum() < MANY_CHANGES_OF_RUN:
         return
     # The time of calls that set a file's size is in the same counter.
