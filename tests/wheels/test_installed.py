@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import time
 import zipfile
 from pathlib import Path
@@ -124,7 +125,7 @@ def test_preload_tests_pass_with_the_library_of_the_wheel(tmp_path: Path) -> Non
         wheel.extract("pario/libpario.so", tmp_path)
     environment = os.environ | {"PARIO_LIBRARY": str(tmp_path / "pario/libpario.so")}
     options = ["-q", "-n", "2", "--dist", "loadgroup", "-p", "no:cacheprovider"]
-    command = ["python", "-m", "pytest", *options, "-m", "not system and not exhaustive"]
+    command = [sys.executable, "-m", "pytest", *options, "-m", "not system and not exhaustive"]
     run_command(
         [*command, "tests/preload", "tests/streams"],
         env=environment,
