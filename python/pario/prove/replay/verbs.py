@@ -24,7 +24,10 @@ _PLAYED = (
     ("ftruncate", r"ftruncate(64)?"),
     ("posix_fallocate", r"(posix_)?fallocate(64)?"),
     ("stat", r"l?stat(64)?|fstatat(64)?|statx|__l?xstat(64)?|__fxstatat(64)?"),
-    ("access", r"(f|e|euid)?access(at)?|readlink(at)?"),
+    (
+        "access",
+        r"(f|e|euid)?access(at)?|readlink(at)?|realpath|__realpath_chk|l?(get|list)xattr",
+    ),
     ("unlink", r"unlink(at)?|remove"),
     ("fopen", r"fopen(64)?|freopen(64)?|tmpfile(64)?"),
     ("fdopen", r"fdopen"),
