@@ -102,6 +102,16 @@ def test_small_direct_writes_are_not_told_to_use_a_buffer(direct: int) -> None:
     assert ("without O_DIRECT" in finding.fixes[-1].text) == bool(direct)
 
 
+@pytest.mark.parametrize("requests", [0, 100_000])
+def test_asynchronous_requests_have_no_setting(requests: int) -> None:
+    made = job(1)
+    counts = {"writes": 100_000, "bytes_written": 100_000 * 64, "async_requests": requests}
+    add_record(made, 0, "/scratch/f", opens=1, write_time=20.0, **counts)
+    finding = find(made, "small-writes")
+    assert bool(finding.settings) != bool(requests)
+    assert ("pass by the buffers" in finding.why_not) == bool(requests)
+
+
 @pytest.mark.parametrize(
     ("program", "text"),
     [("/usr/bin/tar", "Give the program larger blocks: tar -b 2048."), ("/home/me/tar", "Collect")],

@@ -213,7 +213,7 @@ def _candidate(
             *_fixes_of_sqlite(subject, writing),
             *(_fixes_of_tools(subject) or _fixes(writing, bool(layer), direct)),
         ),
-        why_not=_why_not(subject, direct),
+        why_not=_why_not(subject, direct, count),
         claims=[Claim(rows, direction.kind, _avoidable(facts, rows, direction) - clock), *work],
         method=(
             f"time of the calls minus {wording.size(moved)} at {wording.rate(float(rate))} "
@@ -227,9 +227,11 @@ def _candidate(
     )
 
 
-def _why_not(subject: Scene, direct: bool) -> str:
+def _why_not(subject: Scene, direct: bool, count: float) -> str:
     if databases.is_of_sqlite(subject):
         return databases.WHY_NOT
+    if subject.total("async_requests") > 0.5 * count:
+        return "asynchronous requests pass by the buffers"
     return "the program asks for calls without buffers by O_DIRECT" if direct else ""
 
 
