@@ -20,6 +20,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -65,17 +66,35 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-@contextmanager
-def new_file(target: Path) -> Iterator[tuple[Path, int]]:
-    """A new locked file beside ``target``: its path, and a descriptor to read and write it.
+@dataclass(frozen=True)
+class Publication:
+    """A new locked file beside its target."""
 
-    The body renames it to its target; otherwise it is removed. Raises OSError that names
+    target: Path
+    part: Path
+    descriptor: int  # to read and write it
+
+    def require_own(self, error: type[ParioError] = ParioError) -> None:
+        """Raises ``error`` if another process has removed the file to make the same target."""
+        if not _is_named(self.descriptor, self.part):
+            raise error(f"{self.target} is made by another process, too")
+
+    def replace(self, error: type[ParioError] = ParioError) -> None:
+        """Renames the file to its target, which it replaces. Raises OSError, or ``error`` as
+        :meth:`require_own`."""
+        self.require_own(error)
+        self.part.replace(self.target)
+
+
+@contextmanager
+def new_file(target: Path) -> Iterator[Publication]:
+    """A new file that the body publishes; otherwise it is removed. Raises OSError that names
     ``target`` if it names no other file.
     """
     try:
         part, descriptor = _create_part(target)
         try:
-            yield part, descriptor
+            yield Publication(target, part, descriptor)
         finally:
             if _is_named(descriptor, part):
                 part.unlink()
@@ -83,14 +102,6 @@ def new_file(target: Path) -> Iterator[tuple[Path, int]]:
     except OSError as error:
         error.filename = error.filename or str(target)
         raise
-
-
-def require_own_part(
-    part: Path, descriptor: int, target: Path, error: type[ParioError] = ParioError
-) -> None:
-    """Raises ``error`` if another process has removed a new file to make the same ``target``."""
-    if not _is_named(descriptor, part):
-        raise error(f"{target} is made by another process, too")
 
 
 @contextmanager
@@ -103,13 +114,12 @@ def replacing(
     Raises ``error`` that names ``target``, as ``name`` if that is given; it is unchanged then.
     """
     try:
-        with new_file(target) as (part, descriptor):
-            with os.fdopen(descriptor, "wb", closefd=False) as file:
+        with new_file(target) as new:
+            with os.fdopen(new.descriptor, "wb", closefd=False) as file:
                 yield file
-            require_own_part(part, descriptor, target, error)
             if durable:
-                os.fsync(descriptor)
-            part.replace(target)
+                os.fsync(new.descriptor)
+            new.replace(error)
             if durable:
                 with suppress(OSError):
                     sync_directory(target.parent)

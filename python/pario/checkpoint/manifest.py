@@ -4,14 +4,15 @@ published (docs/checkpoint-format.md)."""
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pario.checkpoint.checksum import checksum_bytes
 from pario.checkpoint.errors import CheckpointError
-from pario.publishing import remove
+from pario.copying import write_all
+from pario.publishing import new_file, remove
 
 #: The name of the manifest, and the beginnings of its lines.
 MANIFEST = "MANIFEST"
@@ -45,8 +46,7 @@ class ManifestFile:
     """The manifest of a directory. ``durable``: it is flushed to the disk."""
 
     def __init__(self, directory: Path, *, durable: bool) -> None:
-        self._path, self._aside = directory / MANIFEST, directory / f".{MANIFEST}.part"
-        self._durable = durable
+        self._path, self._durable = directory / MANIFEST, durable
 
     def read(self) -> tuple[Manifest, str]:
         """The manifest, and the reason why it cannot be used; then it is empty."""
@@ -59,27 +59,27 @@ class ManifestFile:
         except ValueError as error:
             return Manifest(), f"{self._path}: {error}"
 
-    def prepare(self, listed: Sequence[Listed]) -> None:
-        """Writes a manifest of these checkpoints beside the existing one."""
+    @contextmanager
+    def replacing(self, listed: Sequence[Listed]) -> Iterator[None]:
+        """Writes a manifest of these checkpoints, which replaces the existing one at the end of the
+        body. Raises CheckpointError, before the body, if it cannot be written."""
         last = max([self.read()[0].last, *(one.generation for one in listed)])
-        try:
-            with self._aside.open("wb") as file:
-                file.write(encode_manifest(Manifest(last, tuple(listed))))
-                file.flush()
+        with ExitStack() as stack:
+            try:
+                new = stack.enter_context(new_file(self._path))
+                write_all(new.descriptor, 0, encode_manifest(Manifest(last, tuple(listed))))
                 if self._durable:
-                    os.fsync(file.fileno())
-        except OSError as error:
-            with suppress(OSError):
-                self._aside.unlink(missing_ok=True)
-            raise CheckpointError(f"{self._aside}: {error.strerror}") from error
+                    os.fsync(new.descriptor)
+            except OSError as error:
+                raise CheckpointError(f"{self._path}: {error.strerror}") from error
+            yield
+            new.replace(CheckpointError)
 
-    def publish(self) -> None:
-        """Replaces the existing manifest by the prepared one."""
-        self._aside.replace(self._path)
-
-    def remove_prepared(self) -> None:
-        """Removes a manifest that a killed process has prepared."""
-        remove(self._aside)
+    def remove_unpublished(self) -> None:
+        """Removes new manifests that killed processes, of any host and version, have left. For the
+        process that has locked the directory."""
+        for path in self._path.parent.glob(f".{MANIFEST}.*part"):
+            remove(path)
 
 
 def encode_manifest(manifest: Manifest) -> bytes:

@@ -31,7 +31,7 @@ from pario.errors import name_errors
 from pario.interrupts import check, postpone_interrupt
 from pario.paths import local_path
 from pario.progress import Show, silent
-from pario.publishing import new_file, require_own_part, sync_directory
+from pario.publishing import Publication, new_file, sync_directory
 from pario.ranks import Ranks
 
 #: Blocks that an error names.
@@ -82,8 +82,9 @@ class _Target:
     """The place of the merged file, on rank 0."""
 
     def __init__(self, header: Header, output: Path | None) -> None:
-        self._step, self._output = header.step, output
+        self._step = header.step
         self._store: Store | None = None
+        self._new: Publication | None = None
         self._stack = ExitStack()
         path = Path(header.path).absolute()
         saved = read_identity(path)
@@ -91,7 +92,8 @@ class _Target:
         self.identity = saved or Identity(0, header.step, secrets.token_hex(16))
         if output is not None:
             with name_errors(output, CheckpointError):
-                self.part, self._descriptor = self._stack.enter_context(new_file(output))
+                self._new = self._stack.enter_context(new_file(output))
+            self.part = self._new.part
             return
         in_parts = path.name == MASTER
         if not in_parts and header.format >= FORMAT:
@@ -113,14 +115,14 @@ class _Target:
         """Renames the file to its final name. In place, it keeps the checkpoint's generation."""
         if self._store is not None:
             return self._store.publish(self._step)
-        assert self._output is not None
-        require_own_part(self.part, self._descriptor, self._output, CheckpointError)
+        assert self._new is not None
+        output = self._new.target
         try:
-            self.part.replace(self._output)
-            sync_directory(self._output.parent)
+            self._new.replace(CheckpointError)
+            sync_directory(output.parent)
         except OSError as error:
-            raise CheckpointError(f"cannot write {self._output}: {error.strerror}") from error
-        return self._output
+            raise CheckpointError(f"cannot write {output}: {error.strerror}") from error
+        return output
 
     def close(self) -> None:
         """Removes an unpublished file and unlocks the directory."""

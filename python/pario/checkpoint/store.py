@@ -13,7 +13,7 @@ import re
 import secrets
 import stat
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -139,7 +139,7 @@ class Store:
             unfinished = _PARTS if torn else ()
             for found in self._find((*unfinished, GONE, ".h5" + GONE, _OLD + GONE)):
                 remove(found.path)
-            self.manifest.remove_prepared()
+            self.manifest.remove_unpublished()
         except BaseException as error:
             self.release()
             if isinstance(error, OSError):
@@ -292,19 +292,16 @@ class Store:
         kept = [one for one in ordered if one not in removed]
         newest = kept[-1]
         gone = [one.path for one in found if one.path != path and one not in kept]
-        if self.has_manifest:
-            published = (replace(one, path=path) if one is new else one for one in kept)
-            self.manifest.prepare([one.listed for one in published])
-        if path.is_dir():  # a rename replaces files only
-            old = path.with_name(path.name + _OLD)
-            remove(old)
-            path.replace(old)
-            gone = [*(one for one in gone if one != old), old]
-        else:
-            gone += self._link_replaced(path)
-        part.replace(path)
-        if self.has_manifest:
-            self.manifest.publish()
+        published = [(replace(one, path=path) if one is new else one).listed for one in kept]
+        with self.manifest.replacing(published) if self.has_manifest else nullcontext():
+            if path.is_dir():  # a rename replaces files only
+                old = path.with_name(path.name + _OLD)
+                remove(old)
+                path.replace(old)
+                gone = [*(one for one in gone if one != old), old]
+            else:
+                gone += self._link_replaced(path)
+            part.replace(path)
         self._sync(self.directory)
         self._removal.start(gone)
         self._link(path if newest is new else newest.path)
@@ -344,8 +341,8 @@ class Store:
         removed = [one.path for one in select_removable(self.complete())]
         self._removal.start(removed)
         if removed:
-            self.manifest.prepare([one.listed for one in self.complete()])
-            self.manifest.publish()
+            with self.manifest.replacing([one.listed for one in self.complete()]):
+                pass
             self._sync(self.directory)
         return removed
 

@@ -153,7 +153,7 @@ def require_shared(ranks: Ranks, inputs: Sequence[str], output: str) -> None:
             part = ""
             if ranks.is_first:
                 with suppress(OSError):  # the work reports it, or writes elsewhere
-                    part = str(probes.enter_context(new_file(Path(output).absolute()))[0])
+                    part = str(probes.enter_context(new_file(Path(output).absolute())).part)
             return part, [_state_of(path) for path in inputs]
 
         def compare(found: list[tuple[str, list[tuple[int, int] | None]]]) -> str:

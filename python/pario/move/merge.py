@@ -22,7 +22,7 @@ from pario.copying import PIECE, compare, copy_range, write_all
 from pario.errors import ParioError
 from pario.hdf5 import Image, add_contiguous, edit_image
 from pario.paths import local_path
-from pario.publishing import new_file, publish_new, require_own_part
+from pario.publishing import Publication, new_file, publish_new
 
 Show = Callable[[int, int], object]
 Shape = tuple[int, ...]
@@ -72,7 +72,8 @@ def concatenate(
     sizes = [file.stat().st_size for file in files]
     begins = [sum(sizes[:number]) for number in range(len(sizes))]
     whole, done = sum(sizes), 0
-    with _new_output(target_path) as (_, target), ThreadPoolExecutor(threads) as pool:
+    with _new_output(target_path) as new, ThreadPoolExecutor(threads) as pool:
+        target = new.descriptor
         os.ftruncate(target, whole)
         legs = [
             (part, at, min(at + 8 * PIECE, size), begin)
@@ -108,22 +109,18 @@ def _require_unchanged(parts: Sequence[Path], sizes: Sequence[int]) -> None:
 
 
 @contextmanager
-def _new_output(output: Path) -> Iterator[tuple[Path, int]]:
+def _new_output(output: Path) -> Iterator[Publication]:
     """A new file that becomes ``output``, which must not exist, if the block succeeds, and is
     removed otherwise."""
     _require_free(output)
-    with new_file(output) as (part, descriptor):
-        yield part, descriptor
-        require_own_part(part, descriptor, output)
-        _publish(part, output)
-
-
-def _publish(part: Path, output: Path) -> None:
-    try:
-        publish_new(part, output)
-    except FileExistsError:
-        _require_free(output)
-        raise
+    with new_file(output) as new:
+        yield new
+        new.require_own()
+        try:
+            publish_new(new.part, output)
+        except FileExistsError:
+            _require_free(output)
+            raise
 
 
 def _require_free(output: Path) -> None:
@@ -235,8 +232,8 @@ def assemble(
     ParioError; needs h5py."""
     target = local_path(output)
     whole = math.prod(mosaic.shape) * mosaic.dtype.itemsize
-    with _new_output(target) as (aside, descriptor):
-        array = _make_dataset(aside, descriptor, mosaic, dataset)
+    with _new_output(target) as new:
+        array = _make_dataset(new.part, new.descriptor, mosaic, dataset)
         done = 0
         with ThreadPoolExecutor(threads) as pool:
             for work in (_copy_block, _compare_block):
@@ -247,7 +244,7 @@ def assemble(
                     show(done, 2 * whole)
                 if isinstance(array, np.memmap):
                     array.flush()
-        os.fsync(descriptor)
+        os.fsync(new.descriptor)
     return whole
 
 

@@ -382,8 +382,9 @@ def copy_verified(
     """
     try:
         _make_directory(source.parent, target.parent)
-        with new_file(target) as (part, descriptor):
-            before = _fill_part(source, part, descriptor, threads)
+        with new_file(target) as new:
+            part = new.part
+            before = _fill_part(source, part, new.descriptor, threads)
             try:
                 there = identity_of(target)
                 if reason := refusal():
