@@ -22,13 +22,14 @@ from pario.checkpoint.checksum import (
     grid_of,
     unproven,
 )
+from pario.checkpoint.draining import judge
 from pario.checkpoint.examine import damages
 from pario.checkpoint.geometry import Box, whole
 from pario.checkpoint.header import read_header
 from pario.checkpoint.identity import Identity, read_identity
 from pario.checkpoint.manifest import Listed, Manifest
 from pario.checkpoint.merge import merge
-from pario.checkpoint.stage import Staged, judge
+from pario.checkpoint.stage import Staged
 from pario.checkpoint.store import Store
 from pario.cli import main
 from pario.ranks import OneRank

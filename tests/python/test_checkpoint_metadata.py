@@ -6,8 +6,8 @@ import pytest
 
 from pario import hdf5
 from pario.checkpoint import CheckpointError, Writer, block, load
-from pario.checkpoint.container import check_metadata
 from pario.checkpoint.identity import encode_record, find_record, read_identity, table_bytes_of
+from pario.checkpoint.metadata_table import check_metadata
 
 DAMAGED = "its HDF5 metadata is not what was saved"
 ARRAYS = {

@@ -20,6 +20,7 @@ from pario.checkpoint import (
     Writer,
     block,
     container,
+    draining,
     load,
     plan,
     removal,
@@ -39,7 +40,7 @@ HERE = threading.local()
 def _node_names(monkeypatch):
     """Names the nodes of the ranks, as many as :func:`writer` is given."""
     HERE.name = "node0"
-    for module in (stage, pario.checkpoint.writer):
+    for module in (draining, pario.checkpoint.writer):
         monkeypatch.setattr(module, "node_name", lambda: HERE.name)
 
 

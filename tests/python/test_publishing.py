@@ -17,7 +17,8 @@ from pario.checkpoint.merge import merge as merge_files
 from pario.errors import ParioError
 from pario.move import merge
 from pario.move.archive.subdirs import distribute
-from pario.move.staging import Staged, copy_verified
+from pario.move.staging import Staged
+from pario.move.verified_copy import copy_verified
 from pario.progress import silent
 from pario.ranks import OneRank
 from pario.see.launch import directory as logs

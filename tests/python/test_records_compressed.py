@@ -20,7 +20,7 @@ import pytest
 
 from pario.cli import main
 from pario.errors import ParioError
-from pario.records import Dataset, Loader, compressed
+from pario.records import Dataset, Loader, compressed, restart_points
 
 #: Decompressed bytes of a group in these tests, instead of 4 MiB, and of one within a frame of
 #: zstd, instead of 64 MiB.
@@ -31,8 +31,8 @@ SMALL, WITHIN = 64 << 10, 128 << 10
 def small_groups(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("indexed_gzip", reason="indexed_gzip is not installed")
     pytest.importorskip("zstandard", reason="zstandard is not installed")
-    monkeypatch.setattr(compressed, "GROUP", SMALL)
-    monkeypatch.setattr(compressed, "WITHIN", WITHIN)
+    monkeypatch.setattr(restart_points, "GROUP", SMALL)
+    monkeypatch.setattr(restart_points, "WITHIN", WITHIN)
     monkeypatch.setenv("PARIO_CACHE", str(tmp_path / "cache"))
 
 
@@ -121,9 +121,9 @@ def test_a_long_frame_of_zstd_is_decompressed_in_pieces(
 ) -> None:
     path, begun = make_lines(tmp_path / "a.txt"), []
     expected, frame = list(map(bytes, Dataset(path))), compress(path, ".zst", 1 << 30)
-    begin = compressed.ZstdStream._decompressor
+    begin = restart_points.ZstdStream._decompressor
     monkeypatch.setattr(
-        compressed.ZstdStream, "_decompressor", lambda self: begun.append(1) or begin(self)
+        restart_points.ZstdStream, "_decompressor", lambda self: begun.append(1) or begin(self)
     )
     dataset = Dataset(frame)
     assert np.diff(dataset.file.groups.begins).max() < WITHIN + 1000

@@ -11,7 +11,8 @@ import pytest
 
 from pario.cli import main
 from pario.errors import ParioError
-from pario.move.staging import NOTE, Move, Staged, copy_verified, state_of
+from pario.move.staging import NOTE, Move, Staged
+from pario.move.verified_copy import copy_verified, state_of
 from pario.publishing import is_part
 from pario.see.launch.stages import Stage, staging
 from tests.support.commands import run_command
@@ -115,7 +116,7 @@ def test_copies_of_a_killed_transfer_are_not_taken_for_changed(
 KILLED = """
 import os, signal, sys
 from pario import copying
-from pario.move import staging
+from pario.move import verified_copy
 from pario.cli import main
 copy_piece = copying.copy_piece
 copied = []
@@ -124,7 +125,7 @@ def killed(source, target, begin, end):
     if len(copied) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     return copy_piece(source, target, begin, end)
-staging.copy_piece = killed
+verified_copy.copy_piece = killed
 sys.exit(main(sys.argv[1:]))
 """
 

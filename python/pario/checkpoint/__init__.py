@@ -10,12 +10,8 @@ from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import divide
 from pario.checkpoint.reader import State, load
 from pario.checkpoint.retention import Keep
-from pario.checkpoint.tensors import (
-    load_state_dict,
-    read_safetensors,
-    save_state_dict,
-    write_safetensors,
-)
+from pario.checkpoint.safetensors_files import read_safetensors, write_safetensors
+from pario.checkpoint.states import load_state_dict, save_state_dict
 from pario.checkpoint.writer import Writer
 
 __all__ = [

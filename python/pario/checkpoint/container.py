@@ -3,16 +3,12 @@
 Serial HDF5 makes a skeleton in memory: all bytes of a file but its arrays. Rank 0 writes it; all
 ranks write the arrays, without HDF5. The skeleton of the next checkpoint with the same arrays is
 made from this one, which is much faster than making a thousand datasets again.
-
-A metadata table in the user block holds checksums of HDF5's own metadata, because HDF5 may loop
-forever on damaged metadata. Readers compare it before they open the file with HDF5.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,24 +16,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import product
 from operator import mul
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pario import hdf5
-from pario.checkpoint.arrays import Layout
 from pario.checkpoint.attributes import put_attr
-from pario.checkpoint.checksum import CHUNK_BYTES, checksum_bytes, checksum_joined, grid_of
+from pario.checkpoint.checksum import CHUNK_BYTES, grid_of
 from pario.checkpoint.errors import CheckpointError
-from pario.checkpoint.identity import (
-    RECORD_BYTES,
-    USER_BLOCK,
-    Identity,
-    encode_record,
-    find_record,
-    table_bytes_of,
-)
+from pario.checkpoint.identity import RECORD_BYTES, USER_BLOCK, Identity, encode_record
+from pario.checkpoint.layouts import Layout
+from pario.checkpoint.metadata_table import GAP, encode_table, outside, table_bytes
 from pario.checkpoint.safetensors import NAMES, Tensor, encode_covering_header, header_bytes
 from pario.checkpoint.transfer import open_file
 from pario.checkpoint.types import Array, Type
@@ -62,10 +51,9 @@ _MOST_ON_AN_AXIS = 4000
 LARGE = 1 << 20
 _MOST_SMALL = 1 << 25
 
-#: Bytes of the two checksums that end a metadata table; of a row; rows beside those of arrays.
-_SUMS_BYTES, _ROW_BYTES, _MORE_ROWS = 16, 16, 64
-#: Bytes between two extents of metadata that are read, or written, together.
-_GAP = 1 << 16
+#: Rows of the metadata table beside those of arrays.
+_MORE_ROWS = 64
+
 
 #: The attribute of an array with elements of PyTorch that numpy does not have: their type.
 TORCH_TYPE = "torch_dtype"
@@ -264,8 +252,8 @@ def relabel(skeleton: Skeleton, label: Label) -> Skeleton:
     return replace(
         skeleton,
         places=replace(skeleton.places, size=image.size),
-        pieces=_outside(pieces, skeleton.others),
-        table=_metadata_table(pieces, skeleton.elements, skeleton.user_block),
+        pieces=outside(pieces, skeleton.others),
+        table=encode_table(pieces, skeleton.elements, skeleton.user_block),
         identity=label.identity,
     )
 
@@ -292,7 +280,7 @@ def _new_file(
     rows = 2 * len(layouts) + _MORE_ROWS
     if frames:
         rows += 2 * sum(len(layout.blocks) for layout in layouts) + frames // _FRAMES_OF_A_ROW
-    needed = RECORD_BYTES + _SUMS_BYTES + _ROW_BYTES * rows
+    needed = RECORD_BYTES + table_bytes(rows)
     if safetensors:  # each has one half
         header = header_bytes((one.name, one.shape) for one in layouts)
         needed = 2 * max(needed, header)
@@ -320,13 +308,13 @@ def _skeleton(
     frames = _join_extents(image.reserved)
     small = _join_extents((at, layout.nbytes) for at, layout in arrays if layout.name in packed)
     others = tuple((at, layout.nbytes) for at, layout in arrays if layout.name not in packed)
-    others += frames + tuple(extent for extent in small if extent[1] >= _GAP)
+    others += frames + tuple(extent for extent in small if extent[1] >= GAP)
     elements = (*((at, layout.nbytes) for at, layout in arrays), (sums, 8 * count), *frames)
     user_block = pieces[0][0]  # HDF5 writes nothing before its superblock
-    written = _outside(pieces, others)
+    written = outside(pieces, others)
     metadata = sum(len(content) for _, content in written) + 8 * count
     where = Places(tuple(places), sums, image.size, metadata)
-    table = _metadata_table(pieces, elements, user_block)
+    table = encode_table(pieces, elements, user_block)
     return Skeleton(where, written, others, elements, user_block, table, own)
 
 
@@ -339,79 +327,6 @@ def _join_extents(extents: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], 
         else:
             found.append((begin, length))
     return tuple(found)
-
-
-def _outside(pieces: Sequence[Piece], extents: Sequence[tuple[int, int]]) -> tuple[Piece, ...]:
-    """The parts of pieces outside of extents (offset, bytes), which do not overlap."""
-    found: list[Piece] = []
-    ordered = sorted(extents)
-    starts = [begin for begin, _ in ordered]
-    for place, content in pieces:
-        at, end = place, place + len(content)
-        for number in range(max(0, bisect(starts, place) - 1), len(ordered)):
-            begin, length = ordered[number]
-            if begin >= end:
-                break
-            if begin > at:
-                found.append((at, content[at - place : begin - place]))
-            at = max(at, begin + length)
-        if at < end:
-            found.append((at, content[at - place :]))
-    return tuple(found)
-
-
-def _metadata_table(
-    pieces: Sequence[Piece], elements: Sequence[tuple[int, int]], user_block: int
-) -> bytes:
-    """The metadata table (docs/checkpoint-format.md); empty where the user block is too small."""
-    covered = _outside(pieces, elements)
-    numbers = [(at - user_block, len(content)) for at, content in covered]
-    rows = np.array(numbers, "<i8").tobytes()
-    content = (content for _, content in covered)
-    sums = [checksum_bytes(rows, 8), checksum_joined(content, 8)]
-    table = rows + np.array(sums, "<u8").tobytes()
-    return table if len(table) <= user_block - RECORD_BYTES else b""
-
-
-def check_metadata(path: Path) -> None:
-    """Compares HDF5's metadata in a file with its metadata table, without HDF5.
-
-    Raises CheckpointError where they differ. Files of other programs and of earlier versions have
-    no table and are not checked.
-    """
-    with open_file(str(path), os.O_RDONLY) as file:
-        user_block, record = find_record(file)
-        size = table_bytes_of(record) if user_block else 0
-        if size and not _metadata_is_good(file, user_block, size):
-            raise CheckpointError(
-                f"{path}: its HDF5 metadata is not what was saved: the file is damaged, or another"
-                " program has changed it (verify=False reads it all the same)"
-            )
-
-
-def _metadata_is_good(file: int, user_block: int, size: int) -> bool:
-    if size % _ROW_BYTES or size > user_block - RECORD_BYTES:
-        return False
-    table = os.pread(file, size, user_block - RECORD_BYTES - size)
-    rows, sums = table[:-_SUMS_BYTES], np.frombuffer(table[-_SUMS_BYTES:], "<u8").tolist()
-    if checksum_bytes(rows, 8) != sums[0]:
-        return False
-    extents = np.frombuffer(rows, "<i8").reshape(-1, 2)
-    content = b"".join(_read_extents(file, extents, user_block))
-    return len(content) == int(extents[:, 1].sum()) and checksum_bytes(content, 8) == sums[1]
-
-
-def _read_extents(file: int, extents: Array, user_block: int) -> Iterator[bytes]:
-    """The bytes of extents in order; those with small gaps are read together."""
-    begins = extents[:, 0] + user_block
-    ends = begins + extents[:, 1]
-    first = np.flatnonzero(np.append(True, begins[1:] > ends[:-1] + _GAP)[: len(begins)])
-    last = np.append(first[1:], len(begins))
-    for low, high in zip(first.tolist(), last.tolist(), strict=True):
-        start = int(begins[low])
-        content = os.pread(file, int(ends[high - 1]) - start, start)
-        for begin, end in zip(begins[low:high].tolist(), ends[low:high].tolist(), strict=True):
-            yield content[begin - start : end - start]
 
 
 def _add_arrays(file: Any, layouts: Sequence[Layout], *, by_size: bool = False) -> list[Any]:

@@ -22,16 +22,10 @@ from pario.checkpoint.lazy import LazyArray
 from pario.checkpoint.marker import METADATA, is_of_dcp
 from pario.checkpoint.orbax_form import find_checkpoint, lazy_array, read_orbax, write_orbax
 from pario.checkpoint.reader import State, load
+from pario.checkpoint.safetensors_files import read_safetensors, write_safetensors
+from pario.checkpoint.states import array_of_leaf, load_state_dict, save_state_dict
 from pario.checkpoint.store import Store
-from pario.checkpoint.tensors import (
-    array_of_leaf,
-    is_tensor,
-    load_state_dict,
-    read_safetensors,
-    save_state_dict,
-    to_array,
-    write_safetensors,
-)
+from pario.checkpoint.tensors import is_tensor, to_array
 from pario.checkpoint.trees import rebuild
 from pario.checkpoint.types import type_of_note
 from pario.checkpoint.writer import Writer
@@ -289,7 +283,7 @@ def _read_dcp(path: Path, *, allow_pickle: bool) -> dict[str, Any]:
         from torch.distributed.checkpoint.state_dict_loader import _load_state_dict
     except ImportError as error:
         raise CheckpointError("checkpoints of DCP need PyTorch: pip install torch") from error
-    from pario.checkpoint.tensors import unpickle
+    from pario.checkpoint.states import unpickle
 
     class Storage(FileSystemReader):  # type: ignore[misc]
         def read_metadata(self) -> Any:

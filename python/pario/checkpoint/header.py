@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from pario import hdf5
-from pario.checkpoint.arrays import Block, Layout
 from pario.checkpoint.attributes import user_attrs
 from pario.checkpoint.checksum import Grid, grid_of
-from pario.checkpoint.container import COMPRESSED, FORMAT, check_metadata
+from pario.checkpoint.container import COMPRESSED, FORMAT
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, Shape, whole
+from pario.checkpoint.layouts import Block, Layout
+from pario.checkpoint.metadata_table import check_metadata
 from pario.checkpoint.store import Found, Store, document
 from pario.checkpoint.transfer import Extent, Move
 from pario.checkpoint.types import Array

@@ -14,10 +14,11 @@ import numpy as np
 
 from pario import hdf5
 from pario.checkpoint import container
-from pario.checkpoint.arrays import REPLICATED, Facts, Layout, agree
+from pario.checkpoint.arrays import REPLICATED, Facts
 from pario.checkpoint.container import Places, Skeleton
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import whole
+from pario.checkpoint.layouts import Layout, agree
 from pario.checkpoint.packing import Packing
 from pario.checkpoint.plan import Master, SavePlan, SaveRequest, make_master
 from pario.checkpoint.store import MASTER

@@ -16,12 +16,13 @@ import numpy as np
 
 from pario import wording
 from pario.checkpoint import container, transfer
-from pario.checkpoint.arrays import REPLICATED, Facts, Given, Layout, agree, is_written
+from pario.checkpoint.arrays import REPLICATED, Facts, Given, is_written
 from pario.checkpoint.checksum import Tally, grid_of
 from pario.checkpoint.compression import CompressedBlock, compress_arrays
 from pario.checkpoint.container import Label, Skeleton
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, whole
+from pario.checkpoint.layouts import Layout, agree
 from pario.checkpoint.packing import Packing, Unpacking
 from pario.checkpoint.transfer import Extent, Move, check_space
 from pario.checkpoint.types import Array

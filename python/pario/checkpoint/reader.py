@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from pario.checkpoint import types
-from pario.checkpoint.arrays import Block
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Shape, divide
 from pario.checkpoint.header import Entry, Header, find
+from pario.checkpoint.layouts import Block
 from pario.checkpoint.node_files import NodeFiles
 from pario.checkpoint.ranks import ranks_of
 from pario.checkpoint.reading import Part, Reading

@@ -14,8 +14,8 @@ from numbers import Real
 from pathlib import Path
 
 from pario import hdf5
-from pario.checkpoint.container import check_metadata
 from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.metadata_table import check_metadata
 from pario.checkpoint.store import Found, document
 
 #: ``struct flock`` of Linux: type, origin, begin, length (0: to the end), process (0 for locks of

@@ -19,6 +19,7 @@ from pario.checkpoint.arrays import Converter, Given
 from pario.checkpoint.attributes import check_attrs
 from pario.checkpoint.background import Snapshot
 from pario.checkpoint.container import Label
+from pario.checkpoint.draining import Draining
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.identity import Identity
 from pario.checkpoint.parts import groups, part_number, plan_parts
@@ -32,7 +33,6 @@ from pario.checkpoint.plan import (
     plan_one_file,
 )
 from pario.checkpoint.retention import Retention
-from pario.checkpoint.stage import Draining
 from pario.checkpoint.store import Store
 from pario.checkpoint.transfer import check_space
 from pario.copying import write_all

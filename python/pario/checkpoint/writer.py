@@ -12,12 +12,12 @@ from typing import Any
 from pario.checkpoint.arrays import Given
 from pario.checkpoint.background import Owner, Pending, Snapshot, count_done
 from pario.checkpoint.compression import check_compress
+from pario.checkpoint.draining import Draining
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.parts import check_files
 from pario.checkpoint.ranks import ranks_of
 from pario.checkpoint.retention import Keep, Retention, rules_of
 from pario.checkpoint.saving import Form, Saving
-from pario.checkpoint.stage import Draining
 from pario.checkpoint.store import Store
 from pario.interrupts import check, keep_error, postpone_interrupt
 from pario.paths import local_path

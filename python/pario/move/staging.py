@@ -2,8 +2,8 @@
 
 A staged directory has a note (``.pario-stage.json``) with the origin of its trees and the state in
 which each file was the same at both ends. From it follow the files to bring back, and those that
-another process changed meanwhile, which are left alone. Copies are read back, compared and
-published, and keep times and permissions; so a transfer may be interrupted and repeated.
+another process changed meanwhile, which are left alone. Copies are verified and published
+(:mod:`pario.move.verified_copy`); so a transfer may be interrupted and repeated.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import errno
 import fcntl
 import os
 import shutil
-import stat
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
@@ -20,19 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pario.copying import Copier, Sums, compare, copy_piece, pieces_with_data, verify
+from pario.copying import compare
 from pario.documents import Format
 from pario.errors import ParioError
+from pario.move.verified_copy import State, copy_verified, make_directory, state_of
 from pario.paths import local_path
-from pario.publishing import (
-    identity_of,
-    is_part,
-    new_file,
-    part_path,
-    remove_stale_part,
-    replace_if_unchanged,
-    sync_directory,
-)
+from pario.publishing import is_part, part_path, remove_stale_part, sync_directory
 
 NOTE = ".pario-stage.json"
 #: A file whose time is that of the file system's clock.
@@ -47,17 +39,6 @@ _BEFORE_ALL = -1
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 Show = Callable[[int, int], object]
-#: Size and modification time. A file with the same values is unchanged.
-State = tuple[int, int]
-
-
-def state_of(path: Path) -> State | None:
-    """The state of a file; None if it does not exist."""
-    try:
-        facts = path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return facts.st_size, facts.st_mtime_ns
 
 
 def _is_kept(state: State | None, found: State | None) -> bool:
@@ -103,7 +84,7 @@ class Move:
             if target.is_symlink() and target != self.target:
                 names.clear()  # never copy through a link
             else:
-                _make_directory(Path(directory), target)
+                make_directory(Path(directory), target)
 
 
 @dataclass
@@ -370,78 +351,6 @@ def _copied_or_not(move: Move, threads: int, refusal: Callable[[], str | None]) 
         if isinstance(error.__cause__, OSError) and error.__cause__.errno in _NO_SPACE:
             raise
         return str(error)
-
-
-def copy_verified(
-    source: Path, target: Path, threads: int, refusal: Callable[[], str | None] = lambda: None
-) -> State:
-    """Publishes a copy of a file or link after reading it back from the disk; returns its state.
-    ``refusal`` is called last and may return a reason to keep the target.
-
-    Raises ParioError that names the file.
-    """
-    try:
-        _make_directory(source.parent, target.parent)
-        with new_file(target) as new:
-            part = new.part
-            before = _fill_part(source, part, new.descriptor, threads)
-            try:
-                there = identity_of(target)
-                if reason := refusal():
-                    raise ParioError(f"{target} {reason}")
-                if not replace_if_unchanged(part, target, there):
-                    raise ParioError(f"{target} was changed there while it was copied")
-            finally:
-                if part.is_symlink():
-                    part.unlink()
-    except ParioError as error:
-        raise ParioError(f"{source}: {error}") from error
-    except OSError as error:
-        raise ParioError(f"{source}: cannot be copied to {target}: {error.strerror}") from error
-    return before
-
-
-def _fill_part(source: Path, part: Path, descriptor: int, threads: int) -> State:
-    """Makes a new file a copy of the source, which may be a link; the state of the source."""
-    before = state_of(source)
-    if source.is_symlink():
-        part.unlink()
-        part.symlink_to(source.readlink())
-    else:
-        _copy_file(source, descriptor, threads)
-    shutil.copystat(source, part, follow_symlinks=False)
-    if before is None or state_of(source) != before:
-        raise ParioError("it was changed while it was copied")
-    return before
-
-
-def _copy_file(source: Path, target: int, threads: int) -> None:
-    with source.open("rb", buffering=0) as read:
-        sums: Sums = {}
-        size = os.fstat(read.fileno()).st_size
-        os.ftruncate(target, size)
-        for begin, end in pieces_with_data(read.fileno(), 0, size) if threads == 1 else []:
-            sums[begin, end] = copy_piece(read.fileno(), target, begin, end)
-        if threads > 1:
-            with Copier(read.fileno(), target, threads, sums=sums) as copier:
-                copier.copy(0, size, lambda _: None)
-        verify(target, sums, threads)
-
-
-def _make_directory(source: Path, target: Path) -> None:
-    """Creates a missing directory and those above it, each with the permissions of its source,
-    writable for its owner, and with the set-group-ID bit of its parent.
-    """
-    if target.is_dir():
-        return
-    _make_directory(source.parent, target.parent)
-    with suppress(FileExistsError):
-        target.mkdir()
-        target.chmod(
-            stat.S_IMODE(source.stat().st_mode)
-            | stat.S_IRWXU
-            | (target.stat().st_mode & stat.S_ISGID)
-        )
 
 
 @contextmanager

@@ -31,8 +31,9 @@ from pario.checkpoint.marker import has_marker
 from pario.checkpoint.ranks import unite
 from pario.checkpoint.reader import State, load
 from pario.checkpoint.reading import Part
+from pario.checkpoint.states import array_of_leaf, make_leaf, unpickle
 from pario.checkpoint.store import document
-from pario.checkpoint.tensors import array_of_leaf, make_leaf, to_array, to_tensor, unpickle
+from pario.checkpoint.tensors import to_array, to_tensor
 from pario.interrupts import postpone_interrupt
 from pario.ranks import PATIENCE, Ranks
 
