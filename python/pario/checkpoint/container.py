@@ -53,8 +53,6 @@ _MOST_SMALL = 1 << 25
 
 #: Rows of the metadata table beside those of arrays.
 _MORE_ROWS = 64
-
-
 #: The attribute of an array with elements of PyTorch that numpy does not have: their type.
 TORCH_TYPE = "torch_dtype"
 #: The array with the description of a state.

@@ -16,19 +16,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-
 #: Decompressed bytes of a group, at least; and of one within a frame of zstd, whose reading may
 #: decompress all bytes of the frame before it.
 GROUP = 4 << 20
-
-
 WITHIN = 64 << 20
-
-
 #: Compressed bytes of zstd that are decompressed at a time.
 _COMPRESSED = 16 << 10
-
-
 _INCOMPLETE = "its last frame is incomplete"
 
 

@@ -27,7 +27,7 @@ from pario.see.analyze.rules.base import (
     sum_seconds,
 )
 from pario.see.analyze.rules.calling import claim_work
-from pario.see.analyze.rules.metadata import MANY_OPENS, OPEN_WORK
+from pario.see.analyze.rules.opens import MANY_OPENS, OPEN_WORK
 from pario.see.analyze.rules.sharing import find_common_reads
 
 SYNC = KINDS.index("sync")

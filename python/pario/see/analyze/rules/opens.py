@@ -1,0 +1,304 @@
+"""Rules about opens: files opened again and again, and opens that queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pario import wording
+from pario.see.analyze import idioms
+from pario.see.analyze.arrays import Floats, Ints, Mask, sums
+from pario.see.analyze.cells import KINDS, LIBRARIES, READ, READS, STDIO, WRITES
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.folded import files_of_rows
+from pario.see.analyze.ledger import Claim, claim_all
+from pario.see.analyze.model import Fix
+from pario.see.analyze.rules import databases, repairs
+from pario.see.analyze.rules.base import (
+    Candidate,
+    Rule,
+    Scene,
+    all_but_one,
+    code,
+    fact,
+    scene,
+    sum_seconds,
+)
+from pario.see.analyze.rules.calling import (
+    LIBRARY_WORK,
+    LONGEST_PARSING,
+    MANY_PARSED,
+    PARSING,
+    SMALL_INPUT,
+    Work,
+    are_parsed_often,
+    claim_parsing,
+    claim_work,
+)
+from pario.see.analyze.rules.small_calls import claim_excess
+
+OPEN, CLOSE, SEEK, OTHER = (KINDS.index(kind) for kind in ("open", "close", "seek", "other"))
+MANY_OPENS = 20
+FEW_WRITES = 4  # per open: no buffer can collect them
+SEARCHED = 1.5  # times the bytes of the file that its opens have read
+FAILING = 0.5  # of the opens of a file that a program waits for
+REMOVED = 0.9  # of the opens of a lock file, which is removed after each
+QUEUE_SPREAD = 4.0
+OPEN_WORK = Work(idioms.read_a_file, "reading an empty file")
+#: A program that frees its memory after each line needs several times the time of the idiom.
+COMPRESSED_WORK = Work(idioms.append_compressed, "appending a line to a compressed file", times=4)
+_COMPRESSED = (".gz", ".bz2", ".xz")
+
+
+def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
+    opens = facts.calls("opens") + facts.calls("failed_opens")
+    per_rank = opens / np.maximum(facts.column("ranks"), 1) / files_of_rows(facts)
+    mask = facts.stored & (per_rank >= MANY_OPENS)
+    if not mask.any():
+        return
+    subject = scene(facts, mask, facts.meta_seconds)
+    rows, count = subject.rows, float(opens[mask].sum())
+    needless = all_but_one(per_rank[rows])
+    kinds = (OPEN, CLOSE, OTHER)
+    alone = facts.writes[rows] <= FEW_WRITES * opens[rows]
+    library, in_library = _library_rows(facts, rows)
+    streams = _find_streams(facts, rows[alone])
+    took = sum_seconds(facts, rows, *kinds) + sum_seconds(facts, library, *kinds)
+    yield subject.candidate(
+        **_describe_opens(subject, count, took / count),
+        confidence="high",
+        why_not=databases.WHY_NOT if databases.is_of_sqlite(subject) else "",
+        evidence=(
+            fact(
+                f"{wording.count(count)} opens of {wording.plural(len(subject.files), 'file')}, "
+                f"{wording.seconds(took)} in open and close{facts.over_all}",
+                opens=count,
+            ),
+        ),
+        fixes=(
+            *databases.fixes_of_sqlite(
+                subject,
+                "many statements in one transaction, or PRAGMA journal_mode=WAL, which keeps its"
+                " file.",
+            ),
+            _advise_opens(subject, count),
+        ),
+        claims=[
+            *claim_all(facts, rows, kinds, needless),
+            *claim_all(facts, library, kinds, needless[in_library]),
+            *_claim_transfers(facts, rows, alone, in_library),
+            *_claim_search(facts, rows, needless),
+            *claim_excess(facts, streams, WRITES),
+            *_parsing(facts, rows, needless),
+            *_claim_work(facts, rows, (library, streams), needless, in_library),
+        ],
+        method=(
+            "time in open and close (of HDF5, too) of all but one open per process and file, in the"
+            " few small writes between them, in calls by which HDF5 opens and closes a file, and"
+            " in those that search an archive for its end; of small files that are read each time"
+            " also the computation while they are open, which parses the same bytes again; and the"
+            f" program's time between calls, at most {OPEN_WORK.text} for each"
+        ),
+    )
+
+
+def _describe_opens(subject: Scene, count: float, each: float) -> dict[str, str]:
+    """Return title and cause; ``count``: opens, ``each``: seconds of one."""
+    if _mostly_fail(subject, count):
+        return {
+            "title": f"{wording.count(count)} opens of {subject.place}, most of which failed",
+            "cause": (
+                f"Each attempt costs {wording.seconds(each)}; the program tries again at once while"
+                " the file is missing or may not be opened."
+            ),
+        }
+    return {
+        "title": f"{subject.place} opened and closed {wording.count(count)} times",
+        "cause": (
+            f"Each open and close costs {wording.seconds(each)} and empties the buffers; the same"
+            " file is needed again at once."
+        ),
+    }
+
+
+def _advise_opens(subject: Scene, count: float) -> Fix:
+    if _mostly_fail(subject, count):
+        return code(
+            "Wait for the file with inotify, or a message from the program that writes it; or sleep"
+            " between attempts."
+        )
+    moved = subject.total("bytes_read") + subject.total("bytes_written")
+    if not moved and subject.total("others") >= REMOVED * count:
+        return code(
+            "Lock a file that stays open (flock, fcntl) instead of making and removing a lock file,"
+            " or hold the lock for many accesses."
+        )
+    return code(
+        "Open the file once before the loop, keep the descriptor (or FILE*, or HDF5 file id) and"
+        " close it after the loop."
+    )
+
+
+def _mostly_fail(subject: Scene, count: float) -> bool:
+    return subject.total("failed_opens") > FAILING * count
+
+
+def _claim_transfers(facts: Facts, rows: Ints, alone: Mask, in_library: Mask) -> list[Claim]:
+    """Return claims of the transfers that an open makes necessary: few small writes, and the reads
+    and writes by which HDF5 loads and stores its own data about the file."""
+    return [
+        *claim_excess(facts, rows, WRITES, share=(alone | in_library).astype(float)),
+        *claim_excess(facts, rows, READS, share=in_library.astype(float)),
+    ]
+
+
+def _claim_search(facts: Facts, rows: Ints, needless: Floats) -> list[Claim]:
+    """Return claims of the seeks and reads by which each open looks for its place in a file that
+    the open before has written: archives are extended so."""
+    moved, written = facts.column("bytes_read")[rows], facts.column("bytes_written")[rows]
+    again = (moved > SEARCHED * facts.read_extent[rows]) & (written > 0)
+    again &= facts.calls("seeks")[rows] >= facts.calls("opens")[rows]
+    return claim_all(facts, rows[again], (SEEK, READ), needless[again])
+
+
+def _find_streams(facts: Facts, rows: Ints) -> Ints:
+    """Return the rows of streams whose descriptor is the one opened again, and that make few
+    writes: shells redirect their output so."""
+    streams = facts.find_in_layer(rows, STDIO)
+    streams = streams[streams >= 0]
+    return np.asarray(streams[facts.records["opens"][streams] == 0])
+
+
+def _claim_work(
+    facts: Facts, rows: Ints, above: tuple[Ints, Ints], needless: Floats, in_library: Mask
+) -> list[Claim]:
+    """Return claims of the program's work for the calls: of HDF5 for files with such calls, and of
+    compression. ``above``: the rows of HDF5 and of streams on the same files."""
+    library, streams = above
+    packed = np.array([facts.path(file).endswith(_COMPRESSED) for file in facts.file[rows]])
+    packed &= ~in_library
+    plain = ~in_library & ~packed
+    return [
+        *claim_work(
+            facts,
+            np.append(rows[plain], streams),
+            OPEN_WORK,
+            np.append(needless[plain], np.ones(len(streams))),
+        ),
+        *claim_work(facts, rows[packed], COMPRESSED_WORK, needless[packed]),
+        *claim_work(
+            facts,
+            np.append(rows[in_library], library),
+            LIBRARY_WORK,
+            np.append(needless[in_library], needless[in_library]),
+        ),
+    ]
+
+
+def _parsing(facts: Facts, rows: Ints, needless: Floats) -> list[Claim]:
+    """Return claims of the computation while a small file is open, if its bytes are read each time
+    that it is opened."""
+    records = facts.records[rows]
+    again = are_parsed_often(facts, rows)
+    again &= records["bytes_read"] >= 0.5 * MANY_PARSED * facts.read_extent[rows]
+    return claim_parsing(facts, rows, needless * again)
+
+
+def _library_rows(facts: Facts, rows: Ints) -> tuple[Ints, Mask]:
+    """Return the rows of calls of a library on the same files, and the mask of the rows that have
+    one."""
+    above = np.max([facts.find_in_layer(rows, library) for library in LIBRARIES], axis=0)
+    return above[above >= 0], above >= 0
+
+
+def _queues_at_open(facts: Facts) -> Iterator[Candidate]:
+    """Find opens of many ranks that finish one after the other: the slowest takes many times as
+    long as the fastest."""
+    if facts.ranks < 4 or not facts.lanes.mpi or not facts.has("per_rank"):
+        return
+    opens = facts.stored & (facts.lane >= 0) & (facts.calls("opens") > 0)
+    per_lane = sums(facts.lane[opens], facts.cells[opens, OPEN], facts.ranks)
+    count = sums(facts.lane[opens], facts.calls("opens")[opens], facts.ranks)
+    each = per_lane[count > 0] / count[count > 0]
+    if (
+        len(each) < facts.ranks / 2
+        or each.min() <= 0
+        or np.percentile(each, 90) < QUEUE_SPREAD * each.min()
+    ):
+        return
+    subject = scene(facts, opens, facts.cells[:, OPEN])
+    rows = subject.rows
+    yield subject.candidate(
+        title=(
+            f"opens of {wording.count(len(each))} ranks queue: {wording.seconds(float(each.min()))}"
+            f" for the first, {wording.seconds(float(each.max()))} for the last"
+        ),
+        cause=(
+            f"All ranks {'open or create' if subject.total('bytes_written') else 'open'} files at"
+            " the same moment, and the metadata server (or the directory's lock) serves one after"
+            " the other."
+        ),
+        confidence="medium",
+        evidence=(
+            fact(
+                f"{wording.seconds(float(np.median(each)))} per open on the median rank",
+                opens=float(count.sum()),
+            ),
+        ),
+        fixes=(
+            code(
+                "Let one rank open and broadcast, open shared files with MPI_File_open, or open"
+                " files before they are needed, ranks staggered."
+            ),
+            code("Spread files of many ranks over subdirectories (one per node or per 100 ranks)."),
+        ),
+        claims=[
+            Claim(
+                rows,
+                OPEN,
+                np.maximum(
+                    facts.cells[rows, OPEN] - float(each.min()) * facts.records["opens"][rows], 0.0
+                ),
+            )
+        ],
+        method="time in open minus the time of as many opens by the fastest rank",
+    )
+
+
+LOOP = Rule(
+    name="open-close-loop",
+    remedy="opening each file once",
+    sees="The same file opened and closed again and again by the same process.",
+    threshold=f"At least {MANY_OPENS} opens per process and file.",
+    estimate=(
+        "Time in open and close, except one of each per process and file, and in small "
+        f"writes if an open has at most {FEW_WRITES} of them. If a file of at most"
+        f" {SMALL_INPUT >> 20} MiB is read in each of {MANY_PARSED} opens or more, also the"
+        " computation while it is open and not written, as parsing (at most"
+        f" {wording.seconds(LONGEST_PARSING)} each, or {wording.seconds(PARSING)} for each"
+        " byte). Of HDF5 files also the reads and writes of the library, and of files that are"
+        " read and extended in each open the reads and seeks. With events also the program's"
+        " time between the calls, at most"
+        f" {OPEN_WORK.text} for each, {LIBRARY_WORK.text} for calls of HDF5, and"
+        f" {COMPRESSED_WORK.text} for compressed files."
+    ),
+    advice="Open once, before the loop.",
+    control="One open before the loop, the same writes.",
+    find=_open_close_loops,
+    repairs=(repairs.KEPT_HANDLES, repairs.CLOSED_BEHIND),
+    why_not="a program that closes a file expects others to see its bytes from then on",
+)
+QUEUE = Rule(
+    name="metadata-queue",
+    remedy="opening files on one rank first",
+    sees="Opens of many ranks that the server handles one after the other.",
+    threshold=(
+        f"At least 4 MPI ranks; the 90th percentile of time per open is {QUEUE_SPREAD:.0f} times"
+        " that of the fastest rank."
+    ),
+    estimate="Time in open minus the time of as many opens on the fastest rank.",
+    advice="Open on one rank and broadcast, MPI_File_open, subdirectories.",
+    control="Opens that take the same time on all ranks.",
+    find=_queues_at_open,
+)
