@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pario.cli.arguments import add_flag
+from pario.cli.key_texts import key_text, keys_in_markdown
 from pario.errors import ParioError
 
 if TYPE_CHECKING:
@@ -27,7 +27,10 @@ def run(arguments: argparse.Namespace) -> int:
     from pario.settings import keys
 
     rows = _choose([key for key in keys() if key.carrier == "hint"], arguments.keys)
-    print(_markdown(rows) if arguments.markdown else "\n".join(map(_entry, rows)))
+    if arguments.markdown:
+        print(keys_in_markdown("hint", ((row, _values(row), "") for row in rows)))
+    else:
+        print("\n".join(map(_entry, rows)))
     return 0
 
 
@@ -48,20 +51,5 @@ def _values(row: Key) -> str:
 
 
 def _entry(row: Key) -> str:
-    facts = f"{_values(row)}; default {row.default or 'none'}" + (
-        f"; also {', '.join(row.aliases)}" if row.aliases else ""
-    )
-    facts += "; read when the file is opened" if row.when != "anytime" else ""
-    return f"{row.name}\n" + textwrap.fill(
-        f"{row.meaning} ({facts})", 100, initial_indent="    ", subsequent_indent="    "
-    )
-
-
-def _markdown(rows: Sequence[Key]) -> str:
-    lines = ["| hint | value | default | other names | meaning |", "|---|---|---|---|---|"]
-    lines += [
-        f"| `{row.name}` | {_values(row)} | {row.default} | {', '.join(row.aliases)} |"
-        f" {row.meaning} |"
-        for row in rows
-    ]
-    return "\n".join(lines)
+    note = "; read when the file is opened" if row.when != "anytime" else ""
+    return f"{row.name}\n{key_text(row, _values(row), note, ' ' * 4)}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pario.cli.arguments import add_flag, add_settings_file
+from pario.cli.key_texts import key_text, keys_in_markdown
 from pario.cli.paths import path_text, require_path
 from pario.errors import ParioError
 
@@ -116,7 +116,7 @@ def _reference(tables: Sequence[str], markdown: bool) -> str:
 
 
 def _text(table: str, rows: Sequence[Key]) -> str:
-    return "\n".join([_header(table), *(f"  {key.name}\n{_entry(key)}" for key in rows)])
+    return "\n".join([_header(table), *map(_entry, rows)])
 
 
 def _header(table: str) -> str:
@@ -124,25 +124,10 @@ def _header(table: str) -> str:
 
 
 def _entry(key: Key) -> str:
-    facts = f"{key.values}; default {key.default or 'none'}" + (
-        f"; also {', '.join(key.aliases)}" if key.aliases else ""
-    )
-    facts += "; risky" if key.risky else ""
-    return textwrap.fill(
-        f"{key.meaning} ({facts})", 100, initial_indent="      ", subsequent_indent="      "
-    )
+    text = key_text(key, key.values, "; risky" if key.risky else "", " " * 6)
+    return f"  {key.name}\n{text}"
 
 
 def _markdown(table: str, rows: Sequence[Key]) -> str:
-    lines = [
-        f"### {_header(table)}",
-        "",
-        "| key | value | default | other names | meaning |",
-        "|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| `{key.name}` | {key.values} | {key.default} | {', '.join(key.aliases)} |"
-        f" {key.meaning}{' (risky)' if key.risky else ''} |"
-        for key in rows
-    ]
-    return "\n".join(lines)
+    noted = ((key, key.values, " (risky)" if key.risky else "") for key in rows)
+    return f"### {_header(table)}\n\n{keys_in_markdown('key', noted)}"
