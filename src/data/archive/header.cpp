@@ -7,21 +7,19 @@
 #include <limits>
 #include <memory>
 
+#include "data/records/tar_block.hpp"
+
 namespace pario::archive {
 namespace {
+
+using records::number_in;
+using records::text_in;
+using Block = records::TarBlock;
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kLatest =
     std::numeric_limits<std::int64_t>::max() / kSecond - 1;  ///< in seconds
 constexpr std::string_view kAttribute = "SCHILY.xattr.";
-
-/// The header block of POSIX. A text that fills its field has no terminating zero.
-struct Block {
-  char name[100], mode[8], user[8], group[8], size[12], modified[12], sum[8], type, target[100],
-      magic[6], version[2], user_name[32], group_name[32], major[8], minor[8], prefix[155],
-      rest[12];
-};
-static_assert(sizeof(Block) == kBlock);
 
 template <std::size_t N>
 bool fits(std::uint64_t number, const char (&)[N]) {
@@ -43,35 +41,10 @@ void put(char (&field)[N], std::string_view text) {
   text.copy(field, N);
 }
 
-template <std::size_t N>
-std::uint64_t number_in(const char (&field)[N]) {
-  std::uint64_t number = 0;
-  const char* at = field;
-  while (at != field + N && *at == ' ') ++at;
-  std::from_chars(at, field + N, number, 8);
-  return number;
-}
-
-template <std::size_t N>
-std::string_view text_in(const char (&field)[N]) {
-  return {field, ::strnlen(field, N)};
-}
-
-/// The sum of all bytes, with spaces in place of the sum itself.
-std::uint32_t sum_of(const Block& block) {
-  const auto sum = [](std::span<const std::byte> bytes) {
-    std::uint32_t out = 0;
-    for (const std::byte byte : bytes) out += std::to_integer<std::uint32_t>(byte);
-    return out;
-  };
-  return sum(std::as_bytes(std::span(&block, 1))) - sum(std::as_bytes(std::span(block.sum))) +
-         ' ' * sizeof block.sum;
-}
-
 void seal(Block& block) {
   put(block.magic, std::string_view("ustar\0", 6));
   put(block.version, std::string_view("00"));
-  put(block.sum, sum_of(block));
+  put(block.sum, records::checksum_of(block));
 }
 
 void fill_up(std::string& text) { text.resize(base::round_up(text.size(), kBlock)); }
@@ -187,18 +160,9 @@ void take(std::string_view key, std::string_view value, Header& header) {
 }
 
 bool take_records(std::string_view text, Header& header) {
-  while (!text.empty()) {
-    std::size_t length = 0;
-    const char* begin = std::from_chars(text.data(), text.data() + text.size(), length).ptr;
-    const auto skip = static_cast<std::size_t>(begin - text.data()) + 1;
-    if (length < skip + 2 || length > text.size()) return false;
-    const std::string_view record = text.substr(skip, length - skip - 1);
-    const std::size_t equals = record.find('=');
-    if (equals == record.npos) return false;
-    take(record.substr(0, equals), record.substr(equals + 1), header);
-    text.remove_prefix(length);
-  }
-  return true;
+  while (const auto record = records::next_pax_record(text))
+    take(record->key, record->value, header);
+  return text.empty();
 }
 
 void take_block(const Block& block, Header& header) {
@@ -219,7 +183,7 @@ void take_block(const Block& block, Header& header) {
 bool read_block(std::string_view text, Block& block) {
   if (text.size() < kBlock) return false;
   std::memcpy(&block, text.data(), kBlock);
-  return number_in(block.sum) == sum_of(block);
+  return records::has_right_checksum(block);
 }
 
 /// Parses the decimal number before the next line end, and removes both from `text`.

@@ -11,6 +11,7 @@
 #include "core/base/base.hpp"
 #include "data/records/disk.hpp"
 #include "data/records/index.hpp"
+#include "data/records/tar_block.hpp"
 #include "data/records/team.hpp"
 
 namespace pario::records {
@@ -63,7 +64,6 @@ base::Result<std::uint64_t> find_samples(const Search& search, IndexBuilder& out
 /// The part of the name of a member that is the same for all members of a record; empty: the member
 /// belongs to the record before.
 std::string_view sample_key(std::string_view name);
-inline constexpr std::uint64_t kTarBlock = 512;
 /// Compares the headers of the members of a record with their checksums.
 class TarCheck {
  public:

@@ -10,46 +10,18 @@ namespace pario::records {
 namespace {
 
 constexpr std::uint64_t kLongestName = 1 << 16;
-constexpr std::size_t kShortName = 100;
 
-/// The text of a field, up to its end or a zero.
-std::string_view text(std::span<const std::byte> bytes, std::size_t at, std::size_t size) {
-  if (size == 0) return {};
-  const auto* begin = reinterpret_cast<const char*>(bytes.data()) + at;
-  return {begin, ::strnlen(begin, size)};
+const TarBlock& block_of(std::span<const std::byte> header) {
+  return *reinterpret_cast<const TarBlock*>(header.data());
 }
 
-/// Parses octal digits, or a binary number if the first bit is set.
-std::uint64_t number(std::span<const std::byte> header, std::size_t at, std::size_t size) {
-  std::uint64_t value = 0;
-  if ((header[at] & std::byte{0x80}) != std::byte{0}) {
-    for (std::size_t i = 1; i < size; ++i)
-      value = value << 8 | static_cast<std::uint64_t>(header[at + i]);
-    return value;
-  }
-  const std::string_view digits = text(header, at, size);
-  const std::size_t first = std::min(digits.find_first_not_of(' '), digits.size());
-  std::from_chars(digits.data() + first, digits.data() + digits.size(), value, 8);
-  return value;
-}
-
-/// The checksum of a header, with blanks in place of the checksum itself.
-std::uint64_t checksum_of(std::span<const std::byte> header) {
-  std::uint64_t sum = std::uint64_t{8} * ' ';
-  for (std::size_t i = 0; i < kTarBlock; ++i)
-    if (i < 148 || i >= 156) sum += static_cast<std::uint64_t>(header[i]);
-  return sum;
-}
-
-bool is_header(std::span<const std::byte> header) {
-  return checksum_of(header) == number(header, 148, 8);
-}
+bool is_header(std::span<const std::byte> header) { return has_right_checksum(block_of(header)); }
 
 /// The name in the header itself; a longer one has a header of its own.
-std::string name_of(std::span<const std::byte> header) {
+std::string name_of(const TarBlock& block) {
   const std::string_view prefix =
-      std::memcmp(header.data() + 257, "ustar\0", 6) == 0 ? text(header, 345, 155) : "";
-  return std::string(prefix) + (prefix.empty() ? "" : "/") + std::string(text(header, 0, 100));
+      std::memcmp(block.magic, "ustar", sizeof block.magic) == 0 ? text_in(block.prefix) : "";
+  return std::string(prefix) + (prefix.empty() ? "" : "/") + std::string(text_in(block.name));
 }
 
 bool all_zero(std::span<const std::byte> header) {
@@ -60,16 +32,8 @@ bool all_zero(std::span<const std::byte> header) {
 
 /// The value of a key in a pax header ("27 path=a/b.jpg\n" and so on); empty if it is missing.
 std::string_view pax_value(std::string_view records, std::string_view key) {
-  while (!records.empty()) {
-    std::size_t length = 0;
-    const auto parsed = std::from_chars(records.data(), records.data() + records.size(), length);
-    const auto begin = static_cast<std::size_t>(parsed.ptr - records.data()) + 1;
-    if (parsed.ec != std::errc{} || length > records.size() || length <= begin) return {};
-    const std::string_view record = records.substr(begin, length - begin - 1);
-    if (record.starts_with(key) && record.substr(key.size()).starts_with('='))
-      return record.substr(key.size() + 1);
-    records.remove_prefix(length);
-  }
+  while (const auto record = next_pax_record(records))
+    if (record->key == key) return record->value;
   return {};
 }
 
@@ -127,7 +91,7 @@ class SampleSearch {
     if (all_zero(*header)) return at;
     if (!is_header(*header))
       return wrong(at, "no member of a tar file begins here: wrong checksum of a header");
-    base::Result<std::uint64_t> next = take(at, *header);
+    base::Result<std::uint64_t> next = take(at, block_of(*header));
     if (next.ok() && *next > search_.where.end) return wrong(at, "the tar file is cut off");
     return next;
   }
@@ -139,8 +103,8 @@ class SampleSearch {
     if (!header.ok()) return header.error();
     base::Result<std::uint64_t> next = search_.where.end;
     if (header->size() == kTarBlock && !is_header(*header)) {
-      const std::uint64_t size = number(*header, 124, 12);
-      lose(at, *header);
+      const std::uint64_t size = number_in(block_of(*header).size);
+      lose(at, block_of(*header));
       next = find_header(at, size);
     }
     const bool none = next.ok() && *next == search_.where.end && !any_;
@@ -148,10 +112,10 @@ class SampleSearch {
   }
 
   /// Notes a damaged header that may belong to another record than the members before it.
-  void lose(std::uint64_t at, std::span<const std::byte> header) {
-    const std::string name = name_.empty() ? name_of(header) : name_;
-    const bool extension = header[156] == std::byte{'x'} || header[156] == std::byte{'L'} ||
-                           name.find("PaxHeader") != std::string::npos;
+  void lose(std::uint64_t at, const TarBlock& block) {
+    const std::string name = name_.empty() ? name_of(block) : name_;
+    const bool extension =
+        block.type == 'x' || block.type == 'L' || name.find("PaxHeader") != std::string::npos;
     const std::string key(extension ? "" : sample_key(name));
     if (lost_) {
       *lost_ = {lost_->begin, lost_->key == key ? key : "", extension};
@@ -201,23 +165,23 @@ class SampleSearch {
       const bool zero = all_zero(*header);
       if (!zero && (ended || !is_header(*header))) return ended && is_header(*header) ? at : begin;
       ended = zero;
-      const std::uint64_t size = zero ? 0 : number(*header, 124, 12);
+      const std::uint64_t size = zero ? 0 : number_in(block_of(*header).size);
       at += kTarBlock + base::round_up(std::min(size, kLargestNumber), kTarBlock);
     }
     return begin;
   }
 
   /// Processes a valid header; returns the offset of the next one.
-  base::Result<std::uint64_t> take(std::uint64_t at, std::span<const std::byte> header) {
-    const char type = static_cast<char>(header[156]);
-    std::uint64_t size = number(header, 124, 12);
+  base::Result<std::uint64_t> take(std::uint64_t at, const TarBlock& block) {
+    const char type = block.type;
+    std::uint64_t size = number_in(block.size);
     if (size >= kLargestNumber || type == 'S')
       return wrong(at, "sparse members and sizes beyond all measure cannot be indexed", EINVAL);
     if (type == 'L' || type == 'x') {
       if (base::Status status = take_extension(at, type, size); !status) return status.error();
     } else if (type != 'g' && type != 'K') {
       if (own_size_) size = *own_size_;
-      if (type == '0' || type == '\0' || type == '7') take_member(at, header);
+      if (type == '0' || type == '\0' || type == '7') take_member(at, block);
       forget_extensions();
     }
     return at + kTarBlock + base::round_up(size, kTarBlock);
@@ -230,7 +194,7 @@ class SampleSearch {
     if (!bytes.ok()) return bytes.error();
     const std::string_view records(reinterpret_cast<const char*>(bytes->data()), bytes->size());
     if (type == 'L') {
-      name_ = text(*bytes, 0, bytes->size());
+      name_ = records.substr(0, records.find('\0'));
       return {};
     }
     if (const std::string_view path = pax_value(records, "path"); !path.empty()) name_ = path;
@@ -238,12 +202,12 @@ class SampleSearch {
     return {};
   }
 
-  void take_member(std::uint64_t at, std::span<const std::byte> header) {
+  void take_member(std::uint64_t at, const TarBlock& block) {
     if (lost_ && lost_->extension) {
       lost_->extension = false;
       return;
     }
-    if (name_.empty()) name_ = name_of(header);
+    if (name_.empty()) name_ = name_of(block);
     const std::string_view key = sample_key(name_);
     if (key.empty()) return;
     if (const auto begin = begin_of(at, key)) out_.begin(*begin);
@@ -280,30 +244,29 @@ class SampleSearch {
 };
 
 /// Writes octal digits and a zero, or a binary number if the field is too short.
-void put_number(std::span<std::byte> field, std::uint64_t value) {
+void put_number(std::span<char> field, std::uint64_t value) {
   const bool binary = value >> 3 * (field.size() - 1) != 0;
   std::size_t i = binary ? field.size() : field.size() - 1;
   for (; i > 0; value >>= binary ? 8 : 3)
-    field[--i] = static_cast<std::byte>(binary ? value & 0xFF : '0' + (value & 7));
-  if (binary) field[0] |= std::byte{0x80};
+    field[--i] = static_cast<char>(binary ? value & 0xFF : '0' + (value & 7));
+  if (binary) field[0] = static_cast<char>(field[0] | 0x80);
 }
 
 void put_header(std::vector<std::byte>& out, const TarMember& member, char type) {
-  out.resize(out.size() + kTarBlock);
-  const std::span<std::byte> header = std::span(out).last(kTarBlock);
-  std::memcpy(header.data(), member.name.data(), std::min(member.name.size(), kShortName));
-  put_number(header.subspan(100, 8), member.mode);
-  put_number(header.subspan(108, 8), 0);
-  put_number(header.subspan(116, 8), 0);
-  put_number(header.subspan(124, 12), member.size);
-  put_number(header.subspan(136, 12), member.modified);
-  header[156] = static_cast<std::byte>(type);
-  std::memcpy(header.data() + 257,
-              "ustar\0"
-              "00",
-              8);
-  put_number(header.subspan(148, 7), checksum_of(header));
-  header[155] = std::byte{' '};
+  TarBlock block{};
+  std::memcpy(block.name, member.name.data(), std::min(member.name.size(), sizeof block.name));
+  put_number(block.mode, member.mode);
+  put_number(block.user, 0);
+  put_number(block.group, 0);
+  put_number(block.size, member.size);
+  put_number(block.modified, member.modified);
+  block.type = type;
+  std::memcpy(block.magic, "ustar", sizeof block.magic);
+  std::memset(block.version, '0', sizeof block.version);
+  put_number(std::span(block.sum).first(7), checksum_of(block));
+  block.sum[7] = ' ';
+  const auto bytes = std::as_bytes(std::span(&block, 1));
+  out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
 }  // namespace
@@ -331,8 +294,8 @@ void TarCheck::add(std::span<const std::byte> piece) {
 /// Checks a header. `behind`: the available bytes after it.
 void TarCheck::take(std::span<const std::byte> header, std::span<const std::byte> behind) {
   damaged_ = !all_zero(header) && !is_header(header);
-  const char type = static_cast<char>(header[156]);
-  std::uint64_t size = number(header, 124, 12);
+  const char type = block_of(header).type;
+  std::uint64_t size = number_in(block_of(header).size);
   const bool extended = type == 'x', other = type == 'g' || type == 'L' || type == 'K';
   over_ =
       damaged_ || all_zero(header) || size >= kLargestNumber || (extended && size > behind.size());
@@ -348,7 +311,8 @@ void TarCheck::take(std::span<const std::byte> header, std::span<const std::byte
 
 std::vector<std::byte> tar_head(const TarMember& member) {
   std::vector<std::byte> out;
-  if (member.name.size() > kShortName) {  // GNU tar: a member with the name of the next one
+  if (member.name.size() >
+      sizeof(TarBlock::name)) {  // GNU tar: a member with the name of the next one
     put_header(out, {.name = "././@LongLink", .size = member.name.size() + 1}, 'L');
     const auto name = std::as_bytes(std::span(member.name));
     out.insert(out.end(), name.begin(), name.end());
