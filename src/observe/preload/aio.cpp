@@ -46,17 +46,12 @@ Request request_of(const aiocb& request, Symbol symbol, std::uint64_t now) {
           .open_flags = static_cast<std::uint32_t>(file->open_flags.load())};
 }
 
-/// Adds a request that is about to be submitted. One with the same control block that is still in
-/// the table was never collected: it counts as complete.
 void add_request(const Request& request) {
   if (request.record == nullptr) return;
   const pario::base::SpinLock lock(in_flight.lock);
   if (!in_flight.begun) in_flight.requests.begin(kMost);
   in_flight.begun = true;
-  Request earlier;
-  if (in_flight.requests.take(request.data, earlier))
-    count_completion(earlier, static_cast<std::int64_t>(earlier.asked), request.start);
-  if (in_flight.requests.add(request)) trace::begin_request(request.record);
+  begin_request(in_flight.requests, request);
 }
 
 bool take_request(const aiocb& request, Request& out) {

@@ -86,17 +86,13 @@ Request request_of(const iocb* block, std::uint64_t now) {
 }
 
 /// Adds requests that are about to be submitted: another thread may find them complete before the
-/// call returns. A control block that is in the table already was awaited without a call, in the
-/// memory of the context: it is complete.
+/// call returns.
 void add_requests(Context& context, iocb* const* blocks, long count, std::uint64_t now) {
   const base::SpinLock lock(context.lock);
   for (long i = 0; i < count; ++i) {
     const Request request = request_of(blocks[i], now);
     if (request.record == nullptr) continue;
-    Request earlier;
-    if (context.requests.take(request.data, earlier))
-      count_completion(earlier, static_cast<std::int64_t>(earlier.asked), now);
-    if (context.requests.add(request)) trace::begin_request(request.record);
+    begin_request(context.requests, request);
     context.last = request.record;
   }
 }

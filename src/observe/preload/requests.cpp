@@ -65,6 +65,13 @@ void RequestTable::close_gap(std::uint32_t gap) {
   entries_[gap] = {};
 }
 
+void begin_request(RequestTable& table, const Request& request) {
+  Request earlier;
+  if (table.take(request.data, earlier))
+    count_completion(earlier, static_cast<std::int64_t>(earlier.asked), request.start);
+  if (table.add(request)) trace::begin_request(request.record);
+}
+
 void RequestFiles::add(trace::Record* record) {
   if (record == nullptr) return;
   ++requests_;

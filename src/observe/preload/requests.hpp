@@ -47,6 +47,10 @@ class RequestTable {
   std::uint32_t size_ = 0, used_ = 0;
 };
 
+/// Adds a request that is about to be submitted. One with the same name that is still in the table
+/// was never collected, or awaited without a call: it counts as complete.
+void begin_request(RequestTable& table, const Request& request);
+
 /// The distinct files of the requests of one call.
 class RequestFiles {
  public:
