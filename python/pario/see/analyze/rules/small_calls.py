@@ -26,7 +26,7 @@ from pario.see.analyze.rules.base import (
     sum_seconds,
 )
 from pario.see.analyze.rules.calling import Work, claim_work
-from pario.see.analyze.rules.requests import find_deep_queues
+from pario.see.analyze.rules.requests import find_asynchronous, find_deep_queues
 
 SMALL_CALL = 16 * 1024
 MANY_CALLS = 500
@@ -213,7 +213,7 @@ def _candidate(
             *_fixes_of_sqlite(subject, writing),
             *(_fixes_of_tools(subject) or _fixes(writing, bool(layer), direct)),
         ),
-        why_not=_why_not(subject, direct, count),
+        why_not=_why_not(subject, direct, calls[rows]),
         claims=[Claim(rows, direction.kind, _avoidable(facts, rows, direction) - clock), *work],
         method=(
             f"time of the calls minus {wording.size(moved)} at {wording.rate(float(rate))} "
@@ -227,10 +227,11 @@ def _candidate(
     )
 
 
-def _why_not(subject: Scene, direct: bool, count: float) -> str:
+def _why_not(subject: Scene, direct: bool, calls: Floats) -> str:
     if databases.is_of_sqlite(subject):
         return databases.WHY_NOT
-    if subject.total("async_requests") > 0.5 * count:
+    asynchronous = find_asynchronous(subject.facts)[subject.rows]
+    if calls[asynchronous].sum() > 0.5 * calls.sum():
         return "asynchronous requests pass by the buffers"
     return "the program asks for calls without buffers by O_DIRECT" if direct else ""
 
