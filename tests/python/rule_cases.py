@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from pario.see.tables.model import Job, LoaderUse
 from tests.python import layer_jobs as layers
-from tests.python.jobs import (
-    add_events,
-    add_filesystem,
-    add_hint,
-    add_record,
-    make_job,
-    set_layout,
-)
+from tests.python.jobs import add_events, add_filesystem, add_hint, add_record, make_job, set_layout
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 COUNTERS = {
@@ -50,6 +44,22 @@ class Case:
     kind: str = "ext4"
 
 
+def case(
+    make: Callable[..., None],
+    bad: object,
+    control: object,
+    seconds: tuple[float, float],
+    **how: Any,
+) -> Case:
+    """A case of ``make(job, *bad)``; a single argument needs no tuple."""
+
+    def call(values: object) -> Callable[[Job], None]:
+        given = values if isinstance(values, tuple) else (values,)
+        return lambda job: make(job, *given)
+
+    return Case(call(bad), call(control), seconds, **how)
+
+
 def small(word: str) -> Case:
     def make(made: Job, calls: int, size: int, seconds: float) -> None:
         counts = {
@@ -61,9 +71,7 @@ def small(word: str) -> Case:
             made, 0, "/scratch/f", opens=1, end_read=calls * size if word == "read" else 0, **counts
         )
 
-    return Case(
-        lambda j: make(j, 1_000_000, 512, 20.0), lambda j: make(j, 1000, 512 * KIB, 0.9), (19, 20)
-    )
+    return case(make, (1_000_000, 512, 20.0), (1000, 512 * KIB, 0.9), (19, 20))
 
 
 def sync(made: Job, syncs: int, seconds: float) -> None:
@@ -443,119 +451,58 @@ def loading(made: Job, workers: int) -> None:
 
 CASES = {
     "repeated-imports": Case(*layers.IMPORTS),
-    "loader-without-workers": Case(lambda j: loading(j, 0), lambda j: loading(j, 4), (40, 40)),
+    "loader-without-workers": case(loading, 0, 4, (40, 40)),
     "small-writes": small("write"),
     "small-reads": small("read"),
-    "sync-storm": Case(lambda j: sync(j, 1000, 30.0), lambda j: sync(j, 1, 0.5), (29, 30)),
-    "flush-storm": Case(lambda j: flush(j, 5000, 20.0), lambda j: flush(j, 1, 0.01), (19, 20)),
-    "open-close-loop": Case(
-        lambda j: open_and_close(j, 5000), lambda j: open_and_close(j, 1), (9.9, 10.02)
-    ),
-    "many-small-files": Case(
-        lambda j: small_files(j, 1000), lambda j: small_files(j, 1), (29, 30.1)
-    ),
-    "stat-storm": Case(lambda j: stats(j, 100_000), lambda j: stats(j, 20), (9.9, 10)),
-    "metadata-queue": Case(
-        lambda j: queue_opens(j, 20.0), lambda j: queue_opens(j, 0.6), (19, 20), ranks=16
-    ),
-    "all-ranks-read-one-file": Case(
-        lambda j: all_read(j, 8), lambda j: all_read(j, 1), (6.9, 8), ranks=8
-    ),
-    "one-rank-for-all": Case(lambda j: one_rank(j, 1), lambda j: one_rank(j, 8), (13, 15), ranks=8),
-    "straggler": Case(lambda j: straggler(j, 40.0), lambda j: straggler(j, 6.0), (34, 36), ranks=8),
-    "re-read": Case(lambda j: reread(j, 20), lambda j: reread(j, 1), (9, 10)),
-    "seek-storm": Case(
-        lambda j: seeks(j, 3_000_000, 1_000_000), lambda j: seeks(j, 1, 4), (7.5, 8.1)
-    ),
-    "empty-reads": Case(lambda j: empty(j, 1_000_000), lambda j: empty(j, 1), (9.9, 10.1)),
-    "mmap-network": Case(
-        lambda j: layers.map_file(j, 40_000),
-        lambda j: layers.map_file(j, 10),
-        (15, 25),
-        kind="lustre",
-    ),
+    "sync-storm": case(sync, (1000, 30.0), (1, 0.5), (29, 30)),
+    "flush-storm": case(flush, (5000, 20.0), (1, 0.01), (19, 20)),
+    "open-close-loop": case(open_and_close, 5000, 1, (9.9, 10.02)),
+    "many-small-files": case(small_files, 1000, 1, (29, 30.1)),
+    "stat-storm": case(stats, 100_000, 20, (9.9, 10)),
+    "metadata-queue": case(queue_opens, 20.0, 0.6, (19, 20), ranks=16),
+    "all-ranks-read-one-file": case(all_read, 8, 1, (6.9, 8), ranks=8),
+    "one-rank-for-all": case(one_rank, 1, 8, (13, 15), ranks=8),
+    "straggler": case(straggler, 40.0, 6.0, (34, 36), ranks=8),
+    "re-read": case(reread, 20, 1, (9, 10)),
+    "seek-storm": case(seeks, (3_000_000, 1_000_000), (1, 4), (7.5, 8.1)),
+    "empty-reads": case(empty, 1_000_000, 1, (9.9, 10.1)),
+    "mmap-network": case(layers.map_file, 40_000, 10, (15, 25), kind="lustre"),
     "lock-waiting": Case(layers.lock, lambda j: layers.lock(j, 0.01), (29, 31), ranks=2),
-    "text-output": Case(
-        lambda j: layers.print_text(j, True), lambda j: layers.print_text(j, False), (4.5, 5)
-    ),
-    "stdio-buffer": Case(
-        lambda j: write_stream(j, 64, 0, 10.0), lambda j: write_stream(j, MIB, 0, 0.06), (9, 10)
-    ),
-    "stdio-per-value": Case(lambda j: values(j, 10_000_000), lambda j: values(j, 10), (2.5, 3)),
-    "hole-read-modify-write": Case(
-        lambda j: holes(j, True), lambda j: holes(j, False), (8, 10), ranks=2
-    ),
-    "missing-collectives": Case(
-        lambda j: independent(j, 10_000, 1000), lambda j: independent(j, 10, MIB), (11, 12), ranks=4
-    ),
-    "collective-exchange": Case(
-        lambda j: exchange(j, 5.0), lambda j: exchange(j, 19.0), (14, 15), ranks=4
-    ),
-    "collective-waiting": Case(
-        lambda j: late(j, [3]), lambda j: late(j, [0, 1, 2, 3]), (29, 31), ranks=4
-    ),
-    "hints-not-effective": Case(lambda j: hint(j, 2), lambda j: hint(j, 8), (14, 16), ranks=4),
-    "slow-target": Case(
-        lambda j: targets(j, 50.0), lambda j: targets(j, 2.2), (47, 49), ranks=32, kind="lustre"
-    ),
-    "one-stripe": Case(
-        lambda j: stripe(j, 1), lambda j: stripe(j, 8), (17, 18), ranks=8, kind="lustre"
-    ),
-    "unaligned-shared-writes": Case(
-        lambda j: misalign(j, 100), lambda j: misalign(j, 0), (5, 15), ranks=4, kind="lustre"
-    ),
-    "tiny-collective-buffer": Case(
-        lambda j: layers.tiny_buffer(j, 4096), lambda j: layers.tiny_buffer(j, 16 * MIB), (19, 20)
-    ),
-    "shared-file-pointer": Case(
-        lambda j: layers.write_ordered(j, 8000), lambda j: layers.write_ordered(j, 10), (9, 10)
-    ),
-    "tiny-collective-calls": Case(
-        lambda j: layers.tiny_calls(j, 8000, True),
-        lambda j: layers.tiny_calls(j, 10, True),
-        (9, 10),
-    ),
-    "tiny-independent-calls": Case(
-        lambda j: layers.tiny_calls(j, 8000, False),
-        lambda j: layers.tiny_calls(j, 10, False),
-        (9, 10),
-    ),
-    "amplification": Case(
-        lambda j: layers.amplify(j, 400 * MIB), lambda j: layers.amplify(j, 4 * MIB), (8.8, 9)
-    ),
-    "directory-storm": Case(
-        lambda j: layers.ask_names(j, 5000), lambda j: layers.ask_names(j, 100), (9, 10)
-    ),
-    "backward-reads": Case(
-        lambda j: layers.read_backwards(j, 0), lambda j: layers.read_backwards(j, 5000), (19, 20.5)
-    ),
-    "directory-listing": Case(
-        lambda j: layers.list_directory(j, 200), lambda j: layers.list_directory(j, 2), (9, 10)
-    ),
-    "mapping-storm": Case(
-        lambda j: layers.map_records(j, 100_000), lambda j: layers.map_records(j, 10), (9, 10)
-    ),
-    "queue-depth": Case(
-        lambda j: layers.await_requests(j, 1), lambda j: layers.await_requests(j, 32), (7, 8)
-    ),
+    "text-output": case(layers.print_text, True, False, (4.5, 5)),
+    "stdio-buffer": case(write_stream, (64, 0, 10.0), (MIB, 0, 0.06), (9, 10)),
+    "stdio-per-value": case(values, 10_000_000, 10, (2.5, 3)),
+    "hole-read-modify-write": case(holes, True, False, (8, 10), ranks=2),
+    "missing-collectives": case(independent, (10_000, 1000), (10, MIB), (11, 12), ranks=4),
+    "collective-exchange": case(exchange, 5.0, 19.0, (14, 15), ranks=4),
+    "collective-waiting": case(late, [3], [0, 1, 2, 3], (29, 31), ranks=4),
+    "hints-not-effective": case(hint, 2, 8, (14, 16), ranks=4),
+    "slow-target": case(targets, 50.0, 2.2, (47, 49), ranks=32, kind="lustre"),
+    "one-stripe": case(stripe, 1, 8, (17, 18), ranks=8, kind="lustre"),
+    "unaligned-shared-writes": case(misalign, 100, 0, (5, 15), ranks=4, kind="lustre"),
+    "tiny-collective-buffer": case(layers.tiny_buffer, 4096, 16 * MIB, (19, 20)),
+    "shared-file-pointer": case(layers.write_ordered, 8000, 10, (9, 10)),
+    "tiny-collective-calls": case(layers.tiny_calls, (8000, True), (10, True), (9, 10)),
+    "tiny-independent-calls": case(layers.tiny_calls, (8000, False), (10, False), (9, 10)),
+    "amplification": case(layers.amplify, 400 * MIB, 4 * MIB, (8.8, 9)),
+    "directory-storm": case(layers.ask_names, 5000, 100, (9, 10)),
+    "backward-reads": case(layers.read_backwards, 0, 5000, (19, 20.5)),
+    "directory-listing": case(layers.list_directory, 200, 2, (9, 10)),
+    "mapping-storm": case(layers.map_records, 100_000, 10, (9, 10)),
+    "queue-depth": case(layers.await_requests, 1, 32, (7, 8)),
     "serialized-ranks": Case(
         lambda j: layers.write_in_turn(j, turns=True),
         lambda j: layers.write_in_turn(j, turns=False),
         (14, 16),
         ranks=4,
     ),
-    "process-storm": Case(
-        lambda j: layers.start_programs(j, 2000, 0.002),
-        lambda j: layers.start_programs(j, 10, 2.0),
-        (5.1, 5.3),
-    ),
+    "process-storm": case(layers.start_programs, (2000, 0.002), (10, 2.0), (5.1, 5.3)),
     "mpi-library-time": Case(
         lambda j: layers.mpi_writes(j, 100, MIB, 20.0, nested_write_time=2.0, write_time=2.0),
         lambda j: layers.mpi_writes(j, 100, MIB, 20.0, nested_write_time=18.0, write_time=18.0),
         (17, 18),
     ),
     **{name: Case(*parts) for name, parts in layers.CASES.items()},
-    "overlap": Case(lambda j: bursts(j, 8.0), lambda j: bursts(j, 0.2), (25, 40)),
+    "overlap": case(bursts, 8.0, 0.2, (25, 40)),
 }
 
 #: Further jobs: the name of the rule, and the special thing about the job.
@@ -566,53 +513,19 @@ VARIANTS = {
         lambda j: layers.tiny_buffer(j, 16 * MIB, storage=18.0),
         (19, 20),
     ),
-    "directory-listing (closedir)": Case(
-        lambda j: layers.list_directory_and_match(j, 200),
-        lambda j: layers.list_directory_and_match(j, 2),
-        (10, 11),
-    ),
-    "small-writes (Python)": Case(
-        lambda j: layers.flush_lines(j, 1_000_000, 2e-6),
-        lambda j: layers.flush_lines(j, 100, 2e-6),
-        (2.9, 3),
-    ),
-    "small-writes (copy)": Case(
-        lambda j: layers.copy_blocks(j, 1_000_000),
-        lambda j: layers.copy_blocks(j, 100),
-        (2.9, 3),
-    ),
+    "directory-listing (closedir)": case(layers.list_directory_and_match, 200, 2, (10, 11)),
+    "small-writes (Python)": case(layers.flush_lines, (1_000_000, 2e-6), (100, 2e-6), (2.9, 3)),
+    "small-writes (copy)": case(layers.copy_blocks, 1_000_000, 100, (2.9, 3)),
     "fill-values (read back)": Case(
         lambda j: layers.end_definitions(j, 128 * MIB, 0, back=128 * MIB),
         lambda j: layers.end_definitions(j, 1000, 0, back=1000),
         (11.9, 12.1),
     ),
-    "open-close-loop (shell)": Case(
-        lambda j: layers.redirect_lines(j, 100_000),
-        lambda j: layers.redirect_lines(j, 5),
-        (0.9, 1.1),
-    ),
-    "open-close-loop (gzip)": Case(
-        lambda j: layers.append_members(j, 30_000),
-        lambda j: layers.append_members(j, 5),
-        (2.6, 2.8),
-    ),
-    "text-output (C++)": Case(
-        lambda j: layers.print_matrix(j, 30_000),
-        lambda j: layers.print_matrix(j, 30),
-        (2.8, 3.2),
-    ),
-    "open-close-loop (missing file)": Case(
-        lambda j: layers.await_file(j, 100_000), lambda j: layers.await_file(j, 5), (9.9, 10)
-    ),
-    "open-close-loop (archive)": Case(
-        lambda j: layers.extend_archive(j, 2000),
-        lambda j: layers.extend_archive(j, 2),
-        (11.9, 12.1),
-    ),
-    "lock-waiting (polled)": Case(
-        lambda j: layers.poll_lock(j, 10_000), lambda j: layers.poll_lock(j, 10), (49, 50)
-    ),
-    "re-read (parsed)": Case(
-        lambda j: layers.parse_table(j, 12), lambda j: layers.parse_table(j, 1), (10.9, 11.1)
-    ),
+    "open-close-loop (shell)": case(layers.redirect_lines, 100_000, 5, (0.9, 1.1)),
+    "open-close-loop (gzip)": case(layers.append_members, 30_000, 5, (2.6, 2.8)),
+    "text-output (C++)": case(layers.print_matrix, 30_000, 30, (2.8, 3.2)),
+    "open-close-loop (missing file)": case(layers.await_file, 100_000, 5, (9.9, 10)),
+    "open-close-loop (archive)": case(layers.extend_archive, 2000, 2, (11.9, 12.1)),
+    "lock-waiting (polled)": case(layers.poll_lock, 10_000, 10, (49, 50)),
+    "re-read (parsed)": case(layers.parse_table, 12, 1, (10.9, 11.1)),
 }
