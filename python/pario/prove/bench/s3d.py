@@ -9,7 +9,6 @@ rank and array, with other hints. Rank 0 compares each file with the expected by
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from mpi4py import MPI
 
 from pario.prove.bench.array import ITEM, Block
 from pario.prove.bench.patterns import Team, open_file
-from pario.prove.bench.worker import Transfer, mpi_name, run_worker, time_transfer
+from pario.prove.bench.worker import Transfer, end_job, mpi_name, run_worker, time_transfer
 
 _COMPONENTS = (11, 3, 1, 1)
 _HEADER = bytes(512)
@@ -67,12 +66,7 @@ def check(team: Team, way: str) -> None:
     found = np.fromfile(team.directory / way, dtype=np.float64, offset=len(_HEADER))
     wrong = int(np.count_nonzero(found != np.arange(found.size)))
     if wrong or found.size != np.prod(team.block.whole):
-        print(
-            f"pario bench: {way}: {wrong} of {found.size} numbers in the file are wrong",
-            file=sys.stderr,
-            flush=True,
-        )
-        team.comm.Abort(1)
+        end_job(f"{way}: {wrong} of {found.size} numbers in the file are wrong")
 
 
 def measure(team: Team, way: str) -> Transfer:

@@ -74,17 +74,22 @@ def time_transfer(
     )
 
 
+def say(text: str) -> None:
+    """Print a line on stderr at once."""
+    print(f"pario bench: {text}", file=sys.stderr, flush=True)
+
+
+def end_job(text: str) -> None:
+    """Print an error, and end all ranks."""
+    say(text)
+    MPI.COMM_WORLD.Abort(1)
+
+
 def check(team: Team, pattern: str, expected: Any) -> None:
     """End the job unless this rank has read the bytes that it wrote."""
     wrong = int(np.count_nonzero(team.data != expected))
     if wrong:
-        print(
-            f"pario bench: {pattern}: rank {team.rank} read {wrong} of {team.data.size} numbers"
-            " wrong",
-            file=sys.stderr,
-            flush=True,
-        )
-        team.comm.Abort(1)
+        end_job(f"{pattern}: rank {team.rank} read {wrong} of {team.data.size} numbers wrong")
 
 
 def measure(team: Team, name: str, sync: bool) -> tuple[Transfer, Transfer]:
@@ -125,12 +130,7 @@ def run_worker(main: Callable[[dict[str, Any]], None]) -> None:
     try:
         main(json.loads(sys.argv[1]))
     except BaseException as error:
-        print(
-            f"pario bench: rank {MPI.COMM_WORLD.Get_rank()}: {type(error).__name__}: {error}",
-            file=sys.stderr,
-            flush=True,
-        )
-        MPI.COMM_WORLD.Abort(1)
+        end_job(f"rank {MPI.COMM_WORLD.Get_rank()}: {type(error).__name__}: {error}")
 
 
 def main(request: dict[str, Any]) -> None:
@@ -151,11 +151,7 @@ def main(request: dict[str, Any]) -> None:
             if repetition >= 0:
                 taken[name].append(both)
         if comm.Get_rank() == 0:
-            print(
-                f"pario bench: {repetition + 1} of {request['repeat']} repetitions",
-                file=sys.stderr,
-                flush=True,
-            )
+            say(f"{repetition + 1} of {request['repeat']} repetitions")
     if comm.Get_rank() == 0:
         total = sum(block.bytes for block in blocks)
         patterns = {
