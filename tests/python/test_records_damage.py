@@ -396,6 +396,41 @@ def test_members_of_a_tar_file_in_a_damaged_member_are_no_samples(tmp_path: Path
     assert [dataset.sample(number) for number in (0, 2, 3)] == [whole[0], *whole[2:]]
 
 
+def write_tar(path: Path, members: dict[str, bytes]) -> bytearray:
+    """Writes a tar file. Returns its bytes."""
+    with tarfile.open(path, "w") as archive:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return bytearray(path.read_bytes())
+
+
+@pytest.mark.parametrize("field", [0, 100 + 3, 124 + 5, 148 + 2], ids=str)
+def test_members_of_a_tar_file_in_the_last_damaged_member_are_no_samples(
+    tmp_path: Path, field: int
+) -> None:
+    """The damaged byte is in the name, the permissions, the size or the checksum."""
+    inner = make_tar(tmp_path).read_bytes()
+    names = ("0.cls", "0.tar", "1.cls", "1.tar", "2.cls", "2.tar")
+    path = tmp_path / "outer.tar"
+    image = write_tar(path, {name: b"7" if "cls" in name else inner for name in names})
+    image[image.index(b"2.tar\0") + field] ^= 1
+    path.write_bytes(image)
+    dataset = Dataset(path, errors="skip")
+    assert (len(dataset), len(dataset[:]), dataset.stats.skipped) == (3, 2, 1)
+
+
+@pytest.mark.parametrize("field", [100 + 3, 124 + 5, 124 + 8], ids=str)
+def test_members_behind_a_damaged_empty_one_are_samples(tmp_path: Path, field: int) -> None:
+    path = tmp_path / "a.tar"
+    image = write_tar(path, {"0.cls": b"7", "1.cls": b"7", "1.txt": b"", "2.cls": b"7"})
+    image[image.index(b"1.txt\0") + field] ^= 1
+    path.write_bytes(image)
+    dataset = Dataset(path, errors="skip")
+    assert (len(dataset), len(dataset[:]), dataset.stats.skipped) == (3, 2, 1)
+
+
 @pytest.mark.parametrize("kind", ["header", "cut off"])
 @pytest.mark.parametrize("reader", ["dataset[:]", "Loader", "convert", "shuffle, gather"])
 def test_samples_of_a_damaged_tar_file_are_skipped_on_request(

@@ -1,8 +1,10 @@
 // WebDataset: consecutive members of a tar file are one record if their names are equal up to the
 // first dot of the last part.
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <iterator>
 
 #include "data/records/formats.hpp"
 
@@ -28,6 +30,19 @@ bool all_zero(std::span<const std::byte> header) {
   for (const std::byte byte : header)
     if (byte != std::byte{0}) return false;
   return true;
+}
+
+/// True if the member of a damaged header has no bytes: by its size, or because its checksum is
+/// that of the same header with the size 0.
+bool is_empty(const TarBlock& block) {
+  if (number_in(block.size) == 0) return true;
+  TarBlock other = block;
+  std::ranges::fill(other.size, '0');
+  for (const char end : {'\0', ' '}) {
+    *std::rbegin(other.size) = end;
+    if (has_right_checksum(other)) return true;
+  }
+  return false;
 }
 
 /// The value of a key in a pax header ("27 path=a/b.jpg\n" and so on); empty if it is missing.
@@ -104,8 +119,9 @@ class SampleSearch {
     base::Result<std::uint64_t> next = search_.where.end;
     if (header->size() == kTarBlock && !is_header(*header)) {
       const std::uint64_t size = number_in(block_of(*header).size);
+      const bool empty = is_empty(block_of(*header));
       lose(at, block_of(*header));
-      next = find_header(at, size);
+      next = find_header(at, size, empty);
     }
     const bool none = next.ok() && *next == search_.where.end && !any_;
     return none ? base::Result<std::uint64_t>(error) : next;
@@ -125,20 +141,21 @@ class SampleSearch {
     forget_extensions();
   }
 
-  /// The next header behind the one at `at`, whose member has about `size` bytes; the end of the
-  /// search if there is none.
-  base::Result<std::uint64_t> find_header(std::uint64_t at, std::uint64_t size) {
+  /// The next header behind the one at `at`, whose member has about `size` bytes, or is `empty`;
+  /// the end of the search if there is none.
+  base::Result<std::uint64_t> find_header(std::uint64_t at, std::uint64_t size, bool empty) {
     const std::uint64_t rest = search_.where.end - at;
     if (size < rest) {
       const std::uint64_t guess = at + kTarBlock + base::round_up(size, kTarBlock);
       const auto header = window_.at(guess, kTarBlock);
       if (!header.ok()) return header.error();
       if (header->size() == kTarBlock && is_header(*header)) {
-        const base::Result<std::uint64_t> next = behind_inner_archive(guess);
+        const base::Result<std::uint64_t> next = behind_inner_archive(guess, guess);
         if (!next.ok() || *next == guess) return next;
       }
     }
-    at += kTarBlock;
+    const std::uint64_t content = at + kTarBlock;
+    at = content;
     while (at < search_.where.end && !search_.meter.is_stopped()) {
       const auto header = window_.at(at, kTarBlock);
       if (!header.ok()) return header.error();
@@ -147,7 +164,9 @@ class SampleSearch {
         at += kTarBlock;
         continue;
       }
-      const base::Result<std::uint64_t> next = behind_inner_archive(at);
+      // The last member, if its content begins with the headers up to the end of the file.
+      const std::uint64_t end = at == content && !empty ? search_.where.end : at;
+      const base::Result<std::uint64_t> next = behind_inner_archive(at, end);
       if (!next.ok() || *next == at) return next;
       at = *next;
     }
@@ -155,8 +174,9 @@ class SampleSearch {
   }
 
   /// If the headers from `begin` on are those of a tar file that is a member of this one, since
-  /// zeros end it and a header follows: the offset of that header. Otherwise `begin`.
-  base::Result<std::uint64_t> behind_inner_archive(std::uint64_t begin) {
+  /// zeros end it and a header follows: the offset of that header. `at_end` if they are followed by
+  /// no other header up to the end of the search. Otherwise `begin`.
+  base::Result<std::uint64_t> behind_inner_archive(std::uint64_t begin, std::uint64_t at_end) {
     bool ended = false;  // zeros were passed
     for (std::uint64_t at = begin; at < search_.where.end && !search_.meter.is_stopped();) {
       const auto header = window_.at(at, kTarBlock);
@@ -168,7 +188,7 @@ class SampleSearch {
       const std::uint64_t size = zero ? 0 : number_in(block_of(*header).size);
       at += kTarBlock + base::round_up(std::min(size, kLargestNumber), kTarBlock);
     }
-    return begin;
+    return at_end;
   }
 
   /// Processes a valid header; returns the offset of the next one.
