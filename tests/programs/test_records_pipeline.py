@@ -70,6 +70,19 @@ def test_a_state_at_any_step_continues(files: list[Dataset], rule: str) -> None:
     assert steps == len(list_expected(spec, 0))
 
 
+def test_a_state_of_pools_that_begin_within_an_epoch_continues(files: list[Dataset]) -> None:
+    def make() -> Any:
+        loader = Loader(files, 10, shuffle=True, decode=True)
+        next(iter(loader))
+        return loader.batch(3, pool=32, length=lambda sample: len(sample["tokens"]))
+
+    whole, loader, again = read([make()])[0], make(), make()
+    begun = read([loader], 2)[0]
+    again.load_state_dict(loader.state_dict())
+    assert begun + read([again])[0] == whole
+    assert sum(map(len, whole)) == sum(SIZES) - 10
+
+
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_a_mixture_of_several_blocks_of_choices(files: list[Dataset], shuffle: bool) -> None:
     spec = make_spec("records", True, 0, shuffle) | {"length": 3000}

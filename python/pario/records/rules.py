@@ -115,7 +115,7 @@ class Batching:
         for number, pool in groupby(items, lambda one: one.position // self.pool):
             batches = list(self._divide(sorted(pool, key=lambda one: one.length)))
             batches.sort(key=lambda batch: _hash(place, batch[0].position))
-            begin, end = number * self.pool, (number + 1) * self.pool
+            begin, end = max(number * self.pool, place.position), (number + 1) * self.pool
             for index, batch in enumerate(batches[skip:], skip + 1):
                 yield Output(batch, begin, index) if index < len(batches) else Output(batch, end)
             skip = 0
