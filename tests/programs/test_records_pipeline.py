@@ -170,6 +170,16 @@ def test_lengths_of_a_field_are_learned_once_for_each_state_of_a_file(
     assert len(learned) == 3
 
 
+def test_lengths_are_those_of_the_records_that_the_arguments_divide(tmp_path: Path) -> None:
+    (tmp_path / "a.bin").write_bytes(bytes(10))
+    for size in (4, 5):
+        whole = Dataset(tmp_path / "a.bin", format="fixed", size=size, drop_last=True)
+        assert whole.lengths("data").tolist() == [size] * 2
+    for lengths in ([3, 7], [8, 2]):
+        parts = Dataset(tmp_path / "a.bin", format="raw", lengths=lengths)
+        assert parts.lengths("data").tolist() == lengths
+
+
 def test_lengths_that_cannot_be_learned_name_the_record(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"t": [1]}\n{"u": 5}\n')
     with pytest.raises(ParioError, match=r"a.jsonl: record 1: the length of field 't': KeyError"):

@@ -89,12 +89,13 @@ def length_of(value: Any) -> int:
 
 
 def _facts(dataset: RecordSource, field: str) -> list[str] | None:
-    """The state of the file; None: a directory, whose files can change without it."""
+    """The state of the file; None: a directory, whose files can change without it, or records that
+    the arguments of the Dataset divide."""
+    if dataset.format in ("directory", "fixed", "raw"):
+        return None
     if dataset.remote:
         return [dataset.format, field, *map(str, objects.facts_of(dataset.path))]
     facts = os.stat(dataset.path)  # noqa: PTH116
-    if dataset.format == "directory":
-        return None
     numbers = (facts.st_size, facts.st_mtime_ns, facts.st_ino, len(dataset))
     return [dataset.format, field, *map(str, numbers)]
 
