@@ -4,6 +4,7 @@ forked from this one: ``dcp_ranks.py DIRECTORY``."""
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -111,6 +112,23 @@ def load_interrupted(path: Path) -> Callable[[int], None]:
     return load
 
 
+def count_warnings(path: Path) -> Callable[[int], None]:
+    """A program that counts the warnings of the default group, which async_save and the program
+    share, and of another one."""
+
+    def save(rank: int) -> None:
+        for group, expected in ((None, rank == 0), (distributed.new_group(backend="gloo"), False)):
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                writer = Writer(path, process_group=group, durable=False)
+                saving = dcp.async_save({"n": 1}, storage_writer=writer, process_group=group)
+                saving.result()
+            texts = [str(one.message) for one in warned]
+            assert sum("async_save communicates in a thread" in one for one in texts) == expected
+
+    return save
+
+
 def main(directory: Path) -> None:
     store = directory / "store"
     path, expected = directory / "ckpt", directory / "expected.pt"
@@ -184,7 +202,8 @@ def main(directory: Path) -> None:
     for count in counts:
         assert run(count, store, load) == [0] * count, count
     assert run(2, store, load_interrupted(path)) == [1, 1]
-    assert run(2, store, save_in_background) == [0, 0]
+    for program in (save_in_background, count_warnings(directory / "warned")):
+        assert run(2, store, program) == [0, 0]
     assert run(2, store, save_and_die) == [1, -signal.SIGKILL]
     assert run(1, store, load) == [0]
     assert checkpoint.load(None, path).step == 10

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import threading
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
+from torch import distributed
 from torch.distributed.checkpoint.metadata import Metadata
 from torch.distributed.checkpoint.planner import SavePlan, SavePlanner
 from torch.distributed.checkpoint.storage import StorageWriter, WriteResult
@@ -128,6 +133,8 @@ class Writer(Storage[SavePlan], StorageWriter):  # type: ignore[misc]
         """Checks the way of saving."""
         if kwargs.get("use_collectives") is False:
             raise CheckpointError("use_collectives=False; the ranks save one checkpoint together")
+        if is_coordinator and threading.current_thread() is not threading.main_thread():
+            _warn_of_shared_group()
 
     @postpone_interrupt()
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
@@ -190,3 +197,30 @@ class Writer(Storage[SavePlan], StorageWriter):  # type: ignore[misc]
 
     def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
         """Does nothing: :meth:`write_data` has published the checkpoint, with its metadata."""
+
+
+def _warn_of_shared_group() -> None:
+    """Warns if DCP saves in a thread by the default group, and this group is of gloo, which ends a
+    program whose threads communicate by one group at the same time."""
+    dcp = _find_communication()
+    if dcp is None or not dcp.use_dist or dcp.group not in (None, distributed.group.WORLD):
+        return
+    if distributed.get_world_size() > 1 and distributed.get_backend() == "gloo":
+        warnings.warn(
+            "dcp.async_save communicates in a thread by the default process group: if the program"
+            " communicates meanwhile, gloo ends it; expected process_group="
+            "torch.distributed.new_group(backend='gloo') of async_save and of Writer",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def _find_communication() -> Any:
+    """DCP's object for its collective calls, which it does not pass on: among the callers. None if
+    it is not there."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if type(found := frame.f_locals.get("self")).__name__ == "_DistWrapper":
+            return found
+        frame = frame.f_back
+    return None
