@@ -215,6 +215,27 @@ def test_the_state_of_a_loader_is_restored_within_a_document(tmp_path: Path) -> 
     assert [batch["tokens"].tolist() for batch in other] == batches[1:]
 
 
+@pytest.mark.parametrize("names", [("loader",), ("data", "train")])
+def test_the_state_of_a_loader_of_an_earlier_version_is_restored(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    """It had no `skip` where it was 0."""
+
+    def nest(state: Any) -> Any:
+        for name in reversed(names):
+            state = {name: state}
+        return state
+
+    (tmp_path / "a.txt").write_text("a\nb\nc\n")
+    loader = Loader(tmp_path / "a.txt", 2)
+    next(iter(loader))
+    saved, state = loader.state_dict(), Loader(tmp_path / "a.txt", 2).state_dict()
+    old = {key: value for key, value in saved.items() if key != "skip"}
+    dcp.save(nest(old), storage_writer=Writer(tmp_path / "ckpt"))
+    dcp.load(nest(state), storage_reader=Reader(tmp_path / "ckpt"))
+    assert state == saved
+
+
 def test_saves_without_a_step_get_the_next_one(tmp_path: Path) -> None:
     for number in range(3):
         save(tmp_path, {"n": number}, keep=2)

@@ -37,6 +37,10 @@ from pario.checkpoint.tensors import to_array, to_tensor
 from pario.interrupts import postpone_interrupt
 from pario.ranks import PATIENCE, Ranks
 
+#: The keys of the state of a Loader of records, beside ``skip``.
+_LOADER = ("version", "seed", "epoch", "position", "records", "order")
+_ByPath = list[tuple[trees.Path, Mapping[str, Any]]]
+
 
 class Reader(Storage[LoadPlan], StorageReader):  # type: ignore[misc]
     """Loads pario's checkpoints, for ``storage_reader`` of ``dcp.load``.
@@ -88,7 +92,7 @@ class Reader(Storage[LoadPlan], StorageReader):  # type: ignore[misc]
         state = load(self._ranks(), path, step=step, verify=self._verify, patience=self._patience)
         self._state = state
         tree = json.loads(state[TREE].tobytes()) if TREE in state else _list_arrays(state)
-        by_path = list(trees.flatten(tree))
+        by_path = list(_complete_loaders(list(trees.flatten(tree))))
         self._values = {trees.join_keys(keys): about for keys, about in by_path}
         if len(self._values) != len(by_path):
             raise CheckpointError(f"{state.path}: several values have the same key")
@@ -207,6 +211,18 @@ def _arrays_in(about: Mapping[str, Any]) -> Iterator[str]:
     found: list[str] = []
     trees.rebuild(about, lambda leaf: found.append(array_of_leaf(leaf)))
     yield from found
+
+
+def _complete_loaders(by_path: _ByPath) -> Iterator[tuple[trees.Path, Mapping[str, Any]]]:
+    """The values of a state. Adds ``skip`` to the states of Loaders: earlier versions left it out
+    where it was 0, and ``dcp.load`` refuses states without a key of the present one."""
+    paths = {path for path, _ in by_path}
+    for path, about in by_path:
+        yield path, about
+        outer, skip = path[:-1], (*path[:-1], "skip")
+        last = path[-1:] == _LOADER[-1:]
+        if last and skip not in paths and all((*outer, key) in paths for key in _LOADER):
+            yield skip, {"value": 0}
 
 
 def _list_arrays(state: State) -> dict[str, Any]:
