@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import signal
 import sys
 import time
@@ -229,10 +230,14 @@ def test_only_staged_files_are_removed(source: Path, tmp_path: Path) -> None:
     assert main(["stage", "out", str(node), "--remove"]) == 0
     assert [path.name for path in node.iterdir()] == ["something else"]
     assert (source / "x.pario-part").read_text() == "2"
-    (node / "something else").unlink()
-    stage_in(source, node)
-    assert main(["stage", "out", str(node), "--remove"]) == 0
-    assert not node.exists()
+    for made in (True, False):
+        shutil.rmtree(node)
+        if not made:
+            node.mkdir()  # such as $TMPDIR, which a program needs afterwards
+        stage_in(source, node)
+        assert main(["stage", "out", str(node), "--remove"]) == 0
+        assert not node.exists() if made else not list(node.iterdir())
+        node.mkdir(exist_ok=True)
 
 
 def test_files_that_change_while_they_are_brought_back_stay(source: Path, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="the directory given to `pario stage in`, or left by `pario run --stage`",
     )
-    add_flag(copy_out, "--remove", "remove DIR after all files were copied back")
+    add_flag(copy_out, "--remove", "remove the staged files after all were copied back")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -106,6 +106,7 @@ class Staged:
         # States of files at the moment at which both ends were the same.
         self.known: dict[str, State] = {}
         self.since = 0  # start of staging; a file with an older change time is unchanged
+        self._made = False  # the directory did not exist before
         self._renamed: set[Path] = set()  # directories whose new names may not be on the disk yet
 
     @classmethod
@@ -118,6 +119,7 @@ class Staged:
 
     def _take_fields(self, fields: dict[str, Any]) -> Staged:
         self.roots, self.since = fields["roots"], fields["since"]
+        self._made = bool(fields.get("made", True))  # earlier versions removed each directory
         self.known = {name: (size, modified) for name, (size, modified) in fields["known"].items()}
         return self
 
@@ -125,8 +127,16 @@ class Staged:
     def make(cls, local: str | os.PathLike[str]) -> Staged:
         """Open a staged directory, or create it."""
         local = local_path(local)
-        local.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return cls.open(local) if (local / NOTE).exists() else cls(local)
+        try:
+            local.mkdir(parents=True, mode=0o700)
+        except FileExistsError:
+            if not local.is_dir():
+                raise
+            return cls.open(local) if (local / NOTE).exists() else cls(local)
+        staged = cls(local)
+        staged._made = True
+        staged.write_note()
+        return staged
 
     def add(self, name: str, target: str | os.PathLike[str], read_only: bool = False) -> Path:
         """Adds a tree; returns its path on this node. Raises ParioError if the origin cannot be
@@ -148,7 +158,12 @@ class Staged:
 
     def write_note(self) -> None:
         """Publishes the note, durably."""
-        fields = {"since": self.since, "roots": self.roots, "known": self.known}
+        fields = {
+            "since": self.since,
+            "roots": self.roots,
+            "known": self.known,
+            "made": self._made,
+        }
         _FORMAT.write(self.local / NOTE, fields, indent=None, durable=True)
 
     def take_in(self, show: Show) -> Outcome:
@@ -265,8 +280,8 @@ class Staged:
             self.known[move.name] = state
 
     def remove(self) -> None:
-        """Removes the staged files, and the directory if it is empty then. Raises ParioError
-        where files have changed since they were brought back.
+        """Removes the staged files, and the directory if :meth:`make` created it and it is empty
+        then. Raises ParioError where files have changed since they were brought back.
         """
         for move in (move for tree in self._trees(inwards=False) for move in tree.files()):
             if self._may_go(move) != "":
@@ -276,8 +291,9 @@ class Staged:
         for path in self.local.iterdir():
             if path.name == NOTE or is_part(path.name):  # its stale parts too
                 path.unlink()
-        with suppress(OSError):
-            self.local.rmdir()
+        if self._made:
+            with suppress(OSError):
+                self.local.rmdir()
 
 
 def _remove(root: Path) -> None:
