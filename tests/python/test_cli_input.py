@@ -57,6 +57,7 @@ PATHS = [
     ("records split {none} --shards 2 -o {empty}/new", RECORDS),
     ("records convert {none} -o {empty}/new --to prec", RECORDS),
     ("records bench {none}", RECORDS),
+    ("records stat {junk}", "or an index by pario records index --format FORMAT"),
     ("bench patterns {none}", "expected a directory on the file system to measure"),
     ("bench api {none}", "expected a directory on the file system to measure"),
     ("lab down {none}", "expected a directory mounted by pario lab up"),

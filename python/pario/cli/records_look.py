@@ -79,6 +79,14 @@ def _facts_of_groups(path: str, file: GroupedFile) -> dict[str, Any]:
     }
 
 
+def _describe_groups(facts: dict[str, Any]) -> str:
+    least, most = facts["least_records"], facts["most_records"]
+    records = wording.plural(most, "record")
+    several = "" if least == most else f"{wording.count(least)} to "
+    each = " each" if facts["groups"] > 1 else ""
+    return f"{wording.plural(facts['groups'], 'group')} of {several}{records}{each}"
+
+
 def _stat(arguments: argparse.Namespace) -> int:
     found = [_facts(path) for path in arguments.paths]
     if arguments.json:
@@ -90,13 +98,7 @@ def _stat(arguments: argparse.Namespace) -> int:
             f"{facts['path']}: {count} records ({facts['format']}), {wording.size(facts['bytes'])}"
         )
         if "groups" in facts:
-            each = (
-                f"{wording.count(facts['least_records'])} to {wording.count(facts['most_records'])}"
-                " records each"
-            )
-            print(
-                f"  in {wording.count(facts['groups'])} groups of {each}, which are decoded whole"
-            )
+            print(f"  in {_describe_groups(facts)}, decoded as a whole")
         elif facts["records"]:
             named = (
                 ("least", "least"),

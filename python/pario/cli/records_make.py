@@ -98,7 +98,9 @@ def _index_groups(path: str, foreign: Foreign) -> None:
 
     with show_progress(path):
         records, groups, size, place = write_index(path, foreign)
-    found = f"{wording.count(records)} records ({foreign.name}) in {wording.count(groups)} groups"
+    found = (
+        f"{wording.count(records)} records ({foreign.name}) in {wording.plural(groups, 'group')}"
+    )
     print_note(f"{path}: {found}, index of {wording.size(size)}{_elsewhere(path, place)}")
 
 

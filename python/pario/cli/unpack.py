@@ -85,7 +85,7 @@ def _fetch(source: HostPath, arguments: argparse.Namespace) -> int:
 
     if arguments.stdout:
         raise ParioError(f"{source} is on another host; expected no --stdout")
-    output = arguments.output or _output_of(source.name)
+    output = arguments.output or _output_of(source.name, str(source))
     with fetch(source, output, arguments.transfers) as copy:
         return _unpack(str(copy), output, arguments)
 
@@ -117,10 +117,14 @@ def _unpack(pack: str, output: str, arguments: argparse.Namespace) -> int:
     return 1 if done.losses else 0
 
 
-def _output_of(pack: str) -> str:
+def _output_of(pack: str, title: str = "") -> str:
+    """The default output: the archive's name without .pack. ``title``: its name in errors."""
     path = Path(pack).absolute()
     if path.suffix != ".pack":
-        raise ParioError(f"{pack}: the output has no default name; expected -o DIR")
+        raise ParioError(
+            f"{title or pack}: does not end with .pack, so that the output has no default name;"
+            " expected -o DIR"
+        )
     return str(path.with_suffix(""))
 
 

@@ -425,8 +425,8 @@ def _open(path: str, options: _Options) -> tuple[RecordFile | GroupedFile, bool]
             objects.size_of(path)  # a missing object has an error of its own
             refuse_compressed(path)
             raise ParioError(
-                f"{path}: no index, and its format is not known: say which, Dataset(path,"
-                " format=...)"
+                f"{path}: no index, and its format is not known: expected Dataset(path,"
+                " format=...), or an index by pario records index --format FORMAT"
             )
     if format == "lines":
         refuse_compressed(path)

@@ -22,6 +22,7 @@ from pario.objects import is_url, read_head
 from pario.records.compressed import FORMATS as COMPRESSED
 from pario.records.compressed import CompressedFile, write_restarts
 from pario.records.decoded import Decoded, Groups, join_records
+from pario.wording import command_line
 
 #: Rows, and about the bytes of rows, that are decoded at a time.
 _ROWS, PIECE = 4096, 16 << 20
@@ -156,10 +157,14 @@ def _open_compressed(
 def refuse(path: str, format: str = "") -> None:
     """Raises ParioError for formats of groups, because their records cannot be copied as bytes."""
     if found := foreign_format(path, format):
-        made = Path(path).with_suffix(".prec").name
+        # The decompressed file, or one of packed records.
+        kind = found.name if found.name in COMPRESSED else "prec"
+        made = Path(path).with_suffix("" if kind != "prec" else ".prec")
+        made = made.with_suffix(".tar") if path.endswith(".tgz") else made
+        command = ["pario", "records", "convert", path, "--to", kind, "-o", str(made)]
         raise ParioError(
             f"{path}: records of {found.title} are stored in groups, not as bytes of their own;"
-            f" convert them first: pario records convert --to prec -o {made}"
+            f" convert them first: {command_line(command)}"
         )
 
 

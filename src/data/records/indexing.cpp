@@ -54,7 +54,7 @@ base::Result<std::vector<std::byte>> index_fixed(const IndexRequest& request) {
   if (rest != 0 && !request.drop_last)
     return invalid(request, std::to_string(state->size) + " bytes are no multiple of the " +
                                 std::to_string(request.record_size) +
-                                " of a record; drop_last leaves out the last " +
+                                " of a record; --drop-last (drop_last=True) leaves out the last " +
                                 std::to_string(rest));
   IndexBuilder builder;
   for (std::uint64_t at = 0; at < end; at += request.record_size) builder.begin(at);
@@ -271,7 +271,10 @@ base::Result<std::vector<std::byte>> make_index(const IndexRequest& request, con
     case Kind::directory:
       return index_directory(request);
     case Kind::packed:
-      return invalid(request, "a packed file has its index within it");
+      return invalid(request, is_packed(request.path)
+                                  ? "a packed file has its index within it"
+                                  : "the last bytes are not those of a packed file: it is cut off, "
+                                    "or of another format");
     case Kind::parquet:
     case Kind::array_record:
       return index_groups(request);
