@@ -7,8 +7,10 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +81,8 @@ def convert(
     if compress and to != "pario":
         raise CheckpointError(f"compress='{compress}' to {to}; expected to pario")
     found = local_path(source, CheckpointError)
+    if place.resolve() == found.resolve():
+        raise CheckpointError(f"{place}: is the source; expected another place for the result")
     state = _select(_read(found, step, allow_pickle=allow_pickle, lazy=to == "orbax"), select)
     if to == "orbax":
         return write_orbax(place, _map_leaves(state, _to_array)), []
@@ -171,7 +175,8 @@ def _write_pario(path: Path, source: Path, state: dict[str, Any], compress: str 
         from pario.checkpoint.dcp import Writer as Storage
 
         storage = Storage(path, no_dist=True, compress=compress)
-        dcp.save(state, storage_writer=storage, no_dist=True)
+        with _one_process():
+            dcp.save(state, storage_writer=storage, no_dist=True)
         return store.complete()[-1].path
     with Writer(None, path, compress=compress) as writer:
         saved = save_state_dict(writer, store.next_step(), state)
@@ -183,8 +188,17 @@ def _write_dcp(path: Path, state: dict[str, Any]) -> Path:
     from torch.distributed import checkpoint as dcp
     from torch.distributed.checkpoint.filesystem import FileSystemWriter
 
-    dcp.save(_to_tensors(state), storage_writer=FileSystemWriter(path), no_dist=True)
+    with _one_process():
+        dcp.save(_to_tensors(state), storage_writer=FileSystemWriter(path), no_dist=True)
     return path
+
+
+@contextmanager
+def _one_process() -> Iterator[None]:
+    """Hides PyTorch's warning that one process saves alone."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "torch.distributed is disabled")
+        yield
 
 
 def _to_tensors(value: Any) -> Any:

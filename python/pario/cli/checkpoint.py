@@ -284,8 +284,9 @@ def _print_arrays(rows: list[dict[str, Any]]) -> None:
 
 def _compression(size: int, stored: int) -> str:
     """The size of compressed elements in the file, and their ratio."""
-
-    return f"{wording.size(stored)} compressed, ratio {size / stored:.3g}"
+    ratio = size / stored
+    text = f"{ratio:.3g}" if ratio < 1000 else wording.count(ratio)
+    return f"{wording.size(stored)} compressed, ratio {text}"
 
 
 def _verify(arguments: argparse.Namespace) -> int:
