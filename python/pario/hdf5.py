@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from pario import wording
 from pario.errors import ParioError
 
 #: The file itself, as a source of virtual datasets.
@@ -397,7 +398,16 @@ def open_to_read(path: str | Path, error: type[ParioError] = ParioError) -> Iter
         with h5py.File(path, "r", locking=False) as file:
             yield Source(file, path, error)
     except _DAMAGE as cause:
-        raise error(f"{path}: {str(cause).strip(chr(39))}") from cause
+        raise error(f"{path}: {_reason_of(cause, Path(path))}") from cause
+
+
+def _reason_of(cause: BaseException, path: Path) -> str:
+    """The reason why a file cannot be read, from an exception of h5py."""
+    text = str(cause).strip("'")
+    if "file signature not found" not in text:
+        return text
+    size = path.stat().st_size
+    return f"it is no HDF5 file, or it is cut off: it has {wording.plural(size, 'byte')}"
 
 
 def _text(name: bytes | str) -> str:

@@ -90,6 +90,7 @@ def test_a_save_without_the_metric_is_an_error_that_names_it(tmp_path, attrs, to
     [
         ({"last": 0}, "last=0; expected a number from 1 on"),
         ({"every": -5}, "every=-5; expected a number from 1 on"),
+        ({"last": "3"}, "last='3'; expected a number from 1 on"),
         ({"best": 2}, "best=2, metric=''; expected both or neither"),
         ({"metric": "loss"}, "best=None, metric='loss'; expected both or neither"),
     ],
@@ -97,6 +98,13 @@ def test_a_save_without_the_metric_is_an_error_that_names_it(tmp_path, attrs, to
 def test_invalid_rules_are_named(rules, told):
     with pytest.raises(CheckpointError, match=told):
         Keep(**rules)
+
+
+@pytest.mark.parametrize("name", ["keep", "in_flight", "stage_bytes"])
+@pytest.mark.parametrize("value", ["3", 1.5, 0])
+def test_numbers_of_a_writer_are_from_1_on(tmp_path, name, value):
+    with pytest.raises(CheckpointError, match=f"{name}={value!r}; expected a number from 1 on"):
+        Writer(None, tmp_path, **{name: value})
 
 
 def test_a_damaged_checkpoint_fills_no_place_of_the_best_and_stays(tmp_path):

@@ -202,4 +202,21 @@ def test_plot_of_a_missing_axis(directory, capsys):
 def test_a_path_without_a_checkpoint_is_an_error_that_names_it(tmp_path, capsys):
     for name in ("verify", "show"):
         status, _, err = cli(capsys, name, tmp_path / "nothing")
-        assert status == 2 and f"{tmp_path}/nothing: no such file" in err
+        assert status == 2
+        assert f"{tmp_path}/nothing: no such file; expected a checkpoint, or a directory" in err
+
+
+def test_a_file_that_is_cut_off_is_an_error_with_its_size(directory, tmp_path, capsys):
+    whole = next(directory.glob("*.h5")).read_bytes()
+    for size, text in ((0, "0 bytes"), (3000, "3,000 bytes")):
+        (tmp_path / "a.h5").write_bytes(whole[:size])
+        status, _, err = cli(capsys, "show", tmp_path / "a.h5")
+        assert status == 2
+        assert f"a.h5: it is no HDF5 file, or it is cut off: it has {text}" in err
+
+
+def test_a_conversion_to_its_source_is_refused(directory, capsys):
+    before = sorted(directory.iterdir())
+    status, _, err = cli(capsys, "convert", directory, f"{directory}/.")
+    assert status == 2 and f"{directory}: is the source; expected another place" in err
+    assert sorted(directory.iterdir()) == before

@@ -19,3 +19,9 @@ class DamageError(CheckpointError):
     def __init__(self, path: str, text: str) -> None:
         super().__init__(f"{path}: {text}")
         self.text = text
+
+
+def require_positive(name: str, value: object) -> None:
+    """Raises CheckpointError unless a parameter is a whole number from 1 on."""
+    if not hasattr(value, "__index__") or value.__index__() < 1:
+        raise CheckpointError(f"{name}={value!r}; expected a number from 1 on")

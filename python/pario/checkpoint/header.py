@@ -153,7 +153,9 @@ def read_header(path: str | os.PathLike[str], *, verify: bool = True) -> Header:
     if path.is_symlink():  # "latest", which may soon be another checkpoint
         path = path.resolve()
     if not path.is_file():
-        raise CheckpointError(f"{path}: no such file")
+        raise CheckpointError(
+            f"{path}: no such file; expected a checkpoint, or a directory of them"
+        )
     if verify:
         check_metadata(path)
     with hdf5.open_to_read(path, CheckpointError) as source:

@@ -14,7 +14,7 @@ from numbers import Real
 from pathlib import Path
 
 from pario import hdf5
-from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.errors import CheckpointError, require_positive
 from pario.checkpoint.metadata_table import check_metadata
 from pario.checkpoint.store import Found, document
 
@@ -70,8 +70,8 @@ class Keep:
     def __post_init__(self) -> None:
         for name in ("last", "every", "best"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise CheckpointError(f"{name}={value}; expected a number from 1 on")
+            if value is not None:
+                require_positive(name, value)
         if bool(self.metric) != bool(self.best):
             raise CheckpointError(
                 f"best={self.best}, metric={self.metric!r}; expected both or neither"
@@ -93,8 +93,7 @@ def rules_of(keep: int | Keep | None) -> Keep | None:
     """The rules that a user has given; a number is that of newest checkpoints."""
     if keep is None or isinstance(keep, Keep):
         return keep
-    if keep < 1:
-        raise CheckpointError(f"keep={keep}; expected a number from 1 on")
+    require_positive("keep", keep)
     return Keep(last=keep)
 
 

@@ -13,7 +13,7 @@ from pario.checkpoint.arrays import Given
 from pario.checkpoint.background import Owner, Pending, Snapshot, count_done
 from pario.checkpoint.compression import check_compress
 from pario.checkpoint.draining import Draining
-from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.errors import CheckpointError, require_positive
 from pario.checkpoint.parts import check_files
 from pario.checkpoint.ranks import ranks_of
 from pario.checkpoint.retention import Keep, Retention, rules_of
@@ -104,8 +104,7 @@ class Writer:
         patience: float = PATIENCE,
     ) -> None:
         for name, value in (("in_flight", in_flight), ("stage_bytes", stage_bytes)):
-            if value < 1:
-                raise CheckpointError(f"{name}={value}; expected a number from 1 on")
+            require_positive(name, value)
         check_files(files)
         if safetensors and files != 1:
             raise CheckpointError(f"safetensors=True, files={files!r}; expected files=1")
