@@ -23,6 +23,8 @@ from tests.support.commands import run_command
 
 #: The modules that a tutorial needs beside numpy.
 NEEDS = {"columns": "mpi4py", "checkpoint": "h5py", "loader": "torch"}
+#: A part of a report that names the line of a finding.
+NAMED = "of these calls)"
 
 
 def page(name: str) -> Path:
@@ -35,6 +37,14 @@ def test_a_page_shows_the_code_of_its_tutorial(name: str) -> None:
     assert replace_parts(text, read_code(name)) == text, "run python -m tools.write_samples --code"
     empty = re.findall(r"<!-- (\w+) -->\n<!-- end -->", text)
     assert not empty, "run python -m tools.write_samples"
+
+
+@pytest.mark.parametrize("name", list_names())
+def test_the_reports_of_a_page_name_the_line_of_a_finding(name: str) -> None:
+    text = page(name).read_text()
+    for part in ("failure", "report"):
+        [shown] = re.findall(rf"<!-- {part} -->\n(.*?)<!-- end -->", text, re.S)
+        assert NAMED in re.sub(r"\s+", " ", shown)
 
 
 @pytest.mark.system
@@ -66,5 +76,6 @@ def test_an_exercise_exceeds_its_limits_and_a_solution_keeps_them(
     exceeded = [line for line in failure.splitlines() if ", limit " in line]
     assert exceeded
     assert all(line in page(name).read_text() for line in exceeded)
+    assert NAMED in failure, "the report shows why"
     output = run_test(name, tmp_path / f"{name}-solved", "solution.py")
     assert re.search(r"^1 passed", output, re.M), output
