@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import resource
+import shutil
+import sys
+import tomllib
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -12,6 +19,7 @@ from pario.cli import main
 from pario.errors import ParioError
 from pario.see.launch import environment, installation
 from pario.see.launch.installation import Fact, judge_mpi
+from tests.support.commands import run_command
 
 
 def explain(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:
@@ -40,6 +48,7 @@ def test_the_library_of_this_installation_can_be_preloaded(
     facts = explain(capsys)
     assert facts["library"]["value"].endswith("libpario.so")
     assert facts["preload"]["value"].startswith("works")
+    assert facts["module"]["value"].startswith("works (_native")
     assert "the library needs 2." in facts["glibc"]["value"]
 
 
@@ -64,6 +73,68 @@ def test_a_missing_library_is_a_problem(
 
     monkeypatch.setattr(environment, "library", fail)
     assert explain(capsys)["library"]["problem"].startswith("libpario.so is not installed")
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>404</html>"])
+def test_a_library_that_is_none_is_a_problem(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    content: bytes,
+) -> None:
+    library = tmp_path / "libpario.so"
+    library.write_bytes(content)
+    monkeypatch.setattr(environment, "library", lambda: library)
+    assert explain(capsys)["library"]["problem"].startswith("no library")
+
+
+def copy_package(folder: Path, module: bytes | None) -> Path:
+    """Copies the package without its libraries; ``module``: the bytes of its extension module."""
+    package = folder / "pario"
+    source = Path(installation.__file__).parents[2]
+    shutil.copytree(source, package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    if module is not None:
+        (package / f"_native{EXTENSION_SUFFIXES[0]}").write_bytes(module)
+    return package
+
+
+def run_copy(package: Path, *words: str) -> CompletedProcess[str]:
+    """Runs a command of a copy, without any other package (-S)."""
+    program = f"import sys; sys.path.insert(0, {str(package.parent)!r})\n"
+    program += f"from pario.cli import main; sys.exit(main({list(words)}))"
+    return run_command([sys.executable, "-S", "-c", program], env={"PATH": os.defpath})
+
+
+@pytest.mark.parametrize("module", [None, b"", b"no module"])
+def test_an_extension_module_that_is_missing_or_broken_is_a_problem(
+    tmp_path: Path, module: bytes | None
+) -> None:
+    package = copy_package(tmp_path, module)
+    done = run_copy(package, "doctor", "--json")
+    assert done.returncode == 1, done.stderr
+    facts = {fact["subject"]: fact for fact in json.loads(done.stdout)}
+    assert facts["pario"]["value"].endswith(f"imported from {package}")
+    assert "install pario again for this Python" in facts["module"]["problem"]
+    assert facts["required"]["problem"] == "pip install numpy rich jinja2"
+
+
+def test_commands_of_an_incomplete_installation_refer_to_doctor(tmp_path: Path) -> None:
+    package = copy_package(tmp_path, None)
+    for words in (["run", "--", "true"], ["report", "absent"], ["hints"]):
+        done = run_copy(package, *words)
+        assert done.returncode == 2, done.stderr
+        assert done.stderr.startswith(f"pario {words[0]}: ")
+        assert done.stderr.endswith(" (pario doctor explains it)\n")
+        assert done.stderr.count("\n") == 1
+
+
+def test_the_required_packages_are_the_dependencies(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    names = [re.match(r"[\w-]+", text)[0] for text in project["project"]["dependencies"]]
+    assert list(installation.REQUIRED) == names
+    assert "required" not in explain(capsys)
 
 
 def test_a_limit_of_the_file_size_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:

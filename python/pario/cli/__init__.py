@@ -178,6 +178,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ParioError as error:
         print(f"pario {command}: {error}", file=sys.stderr)
         return 2
+    except ImportError as error:
+        if not _is_incomplete(error):
+            raise
+        print(f"pario {command}: {error} (pario doctor explains it)", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print(f"{' '.join(filter(None, ('pario', command)))}: interrupted", file=sys.stderr)
         return 128 + signal.SIGINT
@@ -194,6 +199,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         standard.silence_output()
         print(f"pario {command}: standard output: {error.strerror}", file=sys.stderr)
         return 2
+
+
+def _is_incomplete(error: ImportError) -> bool:
+    """Whether a part of pario or a package that it requires cannot be imported."""
+    from pario.see.launch.installation import REQUIRED
+
+    return error.name in ("pario", "pario._native", *REQUIRED)
 
 
 def _name_of(error: OSError) -> str:

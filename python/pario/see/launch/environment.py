@@ -109,7 +109,7 @@ def _find_installed(name: str) -> Path:
             return folder / name
     raise ParioError(
         f"{name} is not installed beside the Python package; looked in"
-        f" {', '.join(map(str, candidates))}"
+        f" {', '.join(map(str, dict.fromkeys(candidates)))}"
     )
 
 

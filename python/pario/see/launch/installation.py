@@ -21,6 +21,8 @@ from pario.launchers import find_mpiexec
 from pario.see.launch import environment
 from pario.version import version
 
+#: Packages without which nearly nothing works: the dependencies of pyproject.toml.
+REQUIRED = ("numpy", "rich", "jinja2")
 #: Packages that features need, and the features.
 OPTIONAL = {
     "pyarrow": "Parquet files",
@@ -55,6 +57,7 @@ def list_facts() -> Iterator[Fact]:
     yield Fact("pario", f"{version()}, {describe_origin()}")
     yield Fact("Python", f"{platform.python_version()}, {sys.executable}")
     yield from _describe_library()
+    yield _describe_module()
     yield _describe_mpi()
     yield from _describe_packages()
     yield _describe_shared_memory()
@@ -88,9 +91,17 @@ def _describe_library() -> Iterator[Fact]:
     except ParioError as error:
         yield Fact("library", "missing", f"{error}; install pario again")
         return
-    needed = max((int(major), int(minor)) for major, minor in _GLIBC.findall(library.read_bytes()))
-    wanted = ".".join(map(str, needed))
+    try:
+        versions = _GLIBC.findall(library.read_bytes())
+    except OSError as error:
+        yield Fact("library", str(library), f"cannot be read: {error.strerror}")
+        return
+    if not versions:
+        yield Fact("library", str(library), "no library, or a part of one: install pario again")
+        return
     yield Fact("library", str(library))
+    needed = max((int(major), int(minor)) for major, minor in versions)
+    wanted = ".".join(map(str, needed))
     present = platform.libc_ver()[1] or "unknown"
     parts = [int(part) for part in re.findall(r"\d+", present)[:2]]
     newer = f"needs glibc {wanted}; install a wheel, or compile pario here"
@@ -100,6 +111,15 @@ def _describe_library() -> Iterator[Fact]:
         newer if parts and tuple(parts) < needed else "",
     )
     yield _try_preload(library)
+
+
+def _describe_module() -> Fact:
+    """The extension module, which is made for some versions of Python and one processor."""
+    try:
+        from pario import _native
+    except ImportError as error:
+        return Fact("module", "fails", f"{error}: install pario again for this Python")
+    return Fact("module", f"works ({Path(_native.__file__).name})")
 
 
 def _try_preload(library: Path) -> Fact:
@@ -135,6 +155,9 @@ def judge_mpi(text: str) -> str:
 
 
 def _describe_packages() -> Iterator[Fact]:
+    if absent := [name for name in REQUIRED if not util.find_spec(name)]:
+        names = " ".join(absent)
+        yield Fact("required", f"without {', '.join(absent)}", f"pip install {names}")
     present = [name for name in OPTIONAL if util.find_spec(name)]
     yield Fact("packages", ", ".join(present) or "no optional ones")
     missing = [f"{name} ({use})" for name, use in OPTIONAL.items() if name not in present]
@@ -179,8 +202,10 @@ def _describe_rings() -> Fact:
 
 def _describe_blocks() -> Iterator[Fact]:
     """The cache of blocks of objects (``docs/object-stores.md``), if there is one."""
-    from pario import _native
-
+    try:
+        from pario import _native
+    except ImportError:
+        return  # _describe_module names it
     try:
         cache = _native.describe_block_cache()
     except OSError as error:
