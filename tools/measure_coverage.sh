@@ -27,7 +27,8 @@ mkdir -p "$build/python"
 # run_tests MARKERS: the Python tests with these markers
 run_tests() {
   PARIO_TEST_PATIENCE=4 "$venv/bin/python" -m coverage run --rcfile="$build/coveragerc" \
-    -m pytest -q -p no:cacheprovider -m "$1" --timeout 1200 || echo "some tests failed"
+    -m pytest -q -n "$(nproc)" --dist loadgroup -p no:cacheprovider -m "$1" --timeout 1200 ||
+    echo "some tests failed"
 }
 
 # report NAME: writes NAME.json and prints both figures
