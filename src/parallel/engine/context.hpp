@@ -1,6 +1,7 @@
 // The state of one open file that all parts of the engine share.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -58,7 +59,12 @@ class FileContext {
   void note_change() {
     if (read_ahead_) read_ahead_->note_change();
     note_event();
+    set_changed();
   }
+  /// Notes that bytes of this rank may not be on the device.
+  void set_changed() { changed_.store(true, std::memory_order_release); }
+  /// True if the rank has changed the file, or kept a write, since the last call.
+  bool take_changed() { return changed_.exchange(false, std::memory_order_acq_rel); }
   void set_read_ahead(std::unique_ptr<ReadAhead> read_ahead) {
     read_ahead_ = std::move(read_ahead);
   }
@@ -106,6 +112,7 @@ class FileContext {
   std::unique_ptr<file::File> file_;
   std::unique_ptr<ReadAhead> read_ahead_;
   bool reads_ahead_ = false;
+  std::atomic<bool> changed_{false};
   WriteGuards guards_;
   SieveBuffers sieve_buffers_;
   mutable std::mutex policy_mutex_;

@@ -144,6 +144,7 @@ void KeptWrites::add(const pattern::Access& access, const pattern::Summary& summ
     windows_->add(access);
   else
     behind_.add(access, summary, policy.hints.pario_write_behind);
+  context_.set_changed();  // another rank may write the bytes of a window
   ++kept_count;
 }
 

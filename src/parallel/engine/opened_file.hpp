@@ -30,6 +30,8 @@ struct OpenedFile {
   /// Collective: waits for all ranks and writes all kept bytes of all ranks. An error of the
   /// meeting as in meet(); those of kept writes are in `earlier`.
   base::Status meet_and_flush(const Call& call, base::Status& earlier);
+  /// Writes the windows of kept writes, after a meeting. An error goes to `earlier` if it has none.
+  void flush_windows(base::Status& earlier);
   /// Collective: shares the outcome of all ranks. `operation`: the source of an error of this rank.
   base::Status agree(const base::Status& mine, const char* operation, const Call& call);
   /// Collective: agrees on the outcome of a change that rank 0 makes, after `earlier` errors.

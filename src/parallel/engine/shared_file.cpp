@@ -18,8 +18,17 @@ using plan::Direction;
 
 /// The needs of a rank that sets a view.
 constexpr std::uint16_t kOtherHints = 1, kPointerReset = 2;
+/// The need of a rank that syncs: it has changed the file since its last sync.
+constexpr std::uint16_t kChanged = 1;
 
 std::uint64_t hash_of(std::uint64_t value) { return base::xxh64(&value, sizeof value); }
+
+/// Returns the needs of all ranks.
+unsigned join_needs(OpenedFile::Notices notices) {
+  unsigned needs = 0;
+  for (const exchange::Notice& notice : notices) needs |= notice.needs;
+  return needs;
+}
 
 /// Calls `change` with a size that all ranks give. Collective.
 base::Status change_size(OpenedFile& opened, const char* name,
@@ -69,10 +78,14 @@ base::Result<OpenedFile::Notices> OpenedFile::meet(const Call& call) {
 base::Status OpenedFile::meet_and_flush(const Call& call, base::Status& earlier) {
   earlier = transfers.flush();
   const base::Status met = meet(call).status();
+  flush_windows(earlier);
+  return met;
+}
+
+void OpenedFile::flush_windows(base::Status& earlier) {
   if (transfers.kept_writes().has_windows())
     transfers.kept_writes().flush();  // all ranks have come: no hole will be filled any more
   if (earlier) earlier = transfers.kept_writes().errors().take_error();
-  return met;
 }
 
 base::Status OpenedFile::agree(const base::Status& mine, const char* operation, const Call& call) {
@@ -168,19 +181,28 @@ base::Status SharedFile::preallocate(std::uint64_t size) {
   return change_size(*state_, "MPI_File_preallocate", &file::File::preallocate, size);
 }
 
-/// Syncs the file once per node, because its ranks share the page cache; then every rank drops
-/// cached bytes that other nodes may have changed.
+/// Syncs the file once per node, because its ranks share the page cache, if a rank has changed it;
+/// then every rank drops cached bytes that other nodes may have changed.
 base::Status SharedFile::sync() {
+  FileContext& context = state_->context;
   state_->transfers.finish_independent();
-  base::Status earlier;
-  const Call call = state_->context.describe_call("MPI_File_sync");
-  if (base::Status met = state_->meet_and_flush(call, earlier); !met) return met;
-  const comm::Comm& comm = state_->context.comm();
-  const bool syncs = comm.rank() == comm.leader();
-  const base::Status synced = syncs ? state_->context.file().sync() : base::Status();
+  base::Status earlier = state_->transfers.flush();
+  Call call = context.describe_call("MPI_File_sync");
+  if (context.take_changed()) call.needs |= kChanged;
+  const auto notices = state_->meet(call);
+  const bool changed = !notices || (join_needs(*notices) & kChanged) != 0;
+  state_->flush_windows(earlier);
+  if (!notices) {
+    context.set_changed();
+    return notices.status();
+  }
+  const comm::Comm& comm = context.comm();
+  const bool syncs = changed && comm.rank() == comm.leader();
+  const base::Status synced = syncs ? context.file().sync() : base::Status();
   base::Status all = state_->agree_on_change(std::move(earlier), synced, call);
+  if (!all && changed) context.set_changed();  // the next call tries again
   if (!all || comm.topology().nodes() == 1) return all;
-  return state_->agree(state_->context.file().refresh(), call.name, call);
+  return state_->agree(context.file().refresh(), call.name, call);
 }
 
 void SharedFile::set_atomic(bool atomic) {
@@ -228,8 +250,7 @@ base::Status SharedFile::begin_view(const hints::FileHints& hints, const base::S
   if (state_->pointer->has_moved()) call.needs |= kPointerReset;
   const auto notices = state_->meet(call);
   if (!notices) return notices.status();
-  unsigned needs = 0;  // of all ranks
-  for (const exchange::Notice& notice : *notices) needs |= notice.needs;
+  const unsigned needs = join_needs(*notices);
   if ((needs & kOtherHints) != 0)
     if (base::Status set = set_agreed_hints(*state_, hints, name); !set) return set;
   return (needs & kPointerReset) != 0 ? state_->pointer->seek(0) : base::Status();
