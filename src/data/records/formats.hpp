@@ -1,6 +1,7 @@
 // Formats of record files: the search for records, their data, their checksums.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -101,5 +102,36 @@ class Window {
   std::optional<Buffer> buffer_;
   base::Extent held_;
 };
+
+/// Damage at `offset` of a search, for the action `operation`.
+inline base::Error damage_in(const Search& search, const char* operation, std::uint64_t offset,
+                             const char* what, int number = EBADMSG) {
+  return {.number = number,
+          .operation = operation,
+          .path = search.file.path(),
+          .where = {offset, search.where.end},
+          .detail = what};
+}
+
+/// Goes from record to record: `find_next(at)` returns the offset of the next record, or `at` at
+/// the end of the records. If damage is to be skipped, `pass_damage(at, error)` returns the offset
+/// to continue at. Returns the end of the records.
+template <class FindNext, class PassDamage>
+base::Result<std::uint64_t> walk_records(const Search& search, FindNext find_next,
+                                         PassDamage pass_damage) {
+  std::uint64_t at = search.where.begin;
+  const base::Status status = run_team(1, search.meter, [&](unsigned) -> base::Status {
+    while (at < search.where.end && !search.meter.is_stopped()) {
+      base::Result<std::uint64_t> next = find_next(at);
+      if (!next.ok() && next.error().number == EBADMSG && search.damaged == OnDamage::skip)
+        next = pass_damage(at, next.error());
+      if (!next.ok()) return next.error();
+      if (*next == at) break;
+      at = *next;
+    }
+    return {};
+  });
+  return status ? base::Result<std::uint64_t>(at) : status.error();
+}
 
 }  // namespace pario::records

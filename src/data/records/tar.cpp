@@ -66,37 +66,6 @@ class SampleSearch {
   SampleSearch(const Search& search, IndexBuilder& out)
       : search_(search), out_(out), window_(search) {}
 
-  base::Status run() {
-    std::uint64_t at = search_.where.begin;
-    while (at < search_.where.end && !search_.meter.is_stopped()) {
-      base::Result<std::uint64_t> next = end_of(at);
-      if (!next.ok() && next.error().number == EBADMSG && search_.damaged == OnDamage::skip)
-        next = pass_damage(at, next.error());
-      if (!next.ok()) return next.error();
-      if (*next == at) break;
-      at = *next;
-    }
-    end_ = at;
-    return {};
-  }
-  std::uint64_t end() const { return end_; }
-
- private:
-  /// A member whose header is damaged, between the last and the next whole one.
-  struct Lost {
-    std::uint64_t begin;
-    std::string key;  ///< by its name, which may be damaged too
-    bool extension;   ///< the next member has lost its long name
-  };
-
-  base::Error wrong(std::uint64_t offset, const char* what, int number = EBADMSG) const {
-    return {.number = number,
-            .operation = "index tar",
-            .path = search_.file.path(),
-            .where = {offset, search_.where.end},
-            .detail = what};
-  }
-
   /// Processes the header at `at`; returns the offset of the next one, or `at` at the end of the
   /// members. EBADMSG: it is damaged.
   base::Result<std::uint64_t> end_of(std::uint64_t at) {
@@ -125,6 +94,18 @@ class SampleSearch {
     }
     const bool none = next.ok() && *next == search_.where.end && !any_;
     return none ? base::Result<std::uint64_t>(error) : next;
+  }
+
+ private:
+  /// A member whose header is damaged, between the last and the next whole one.
+  struct Lost {
+    std::uint64_t begin;
+    std::string key;  ///< by its name, which may be damaged too
+    bool extension;   ///< the next member has lost its long name
+  };
+
+  base::Error wrong(std::uint64_t offset, const char* what, int number = EBADMSG) const {
+    return damage_in(search_, "index tar", offset, what, number);
   }
 
   /// Notes a damaged header that may belong to another record than the members before it.
@@ -255,7 +236,6 @@ class SampleSearch {
   const Search& search_;
   IndexBuilder& out_;
   Window window_;
-  std::uint64_t end_ = 0;
   bool any_ = false;
   std::string key_, name_;
   std::optional<Lost> lost_;
@@ -344,8 +324,9 @@ std::vector<std::byte> tar_head(const TarMember& member) {
 
 base::Result<std::uint64_t> find_samples(const Search& search, IndexBuilder& out) {
   SampleSearch samples(search, out);
-  base::Status status = run_team(1, search.meter, [&](unsigned) { return samples.run(); });
-  return status ? base::Result<std::uint64_t>(samples.end()) : status.error();
+  return walk_records(
+      search, [&](std::uint64_t at) { return samples.end_of(at); },
+      [&](std::uint64_t at, const base::Error& error) { return samples.pass_damage(at, error); });
 }
 
 }  // namespace pario::records

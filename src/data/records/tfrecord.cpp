@@ -17,43 +17,20 @@ T read(std::span<const std::byte> bytes, std::size_t at) {
   return value;
 }
 
-base::Error wrong(const Search& search, std::uint64_t offset, const char* what) {
-  return {.number = EBADMSG,
-          .operation = "index tfrecord",
-          .path = search.file.path(),
-          .where = {offset, search.where.end},
-          .detail = what};
-}
-
 class FrameSearch {
  public:
-  FrameSearch(const Search& search, IndexBuilder& out)
-      : search_(search), out_(out), window_(search) {}
+  explicit FrameSearch(const Search& search) : search_(search), window_(search) {}
 
-  base::Status run() {
-    std::uint64_t at = search_.where.begin;
-    while (at < search_.where.end && !search_.meter.is_stopped()) {
-      base::Result<std::uint64_t> next = end_of(at);
-      if (!next.ok() && next.error().number == EBADMSG && search_.damaged == OnDamage::skip)
-        next = find_head(at + 1);
-      if (!next.ok()) return next.error();
-      out_.begin(at);
-      at = *next;
-    }
-    return {};
-  }
-
- private:
   /// The end of the record that begins at `at`. EBADMSG: its length is damaged.
   base::Result<std::uint64_t> end_of(std::uint64_t at) {
     const auto head = window_.at(at, kHead);
     if (!head.ok()) return head.error();
-    if (head->size() < kHead) return wrong(search_, at, "the last record is cut off");
+    if (head->size() < kHead) return wrong(at, "the last record is cut off");
     if (search_.damaged != OnDamage::ignore && !is_tfrecord_head(*head))
-      return wrong(search_, at, "no TFRecord begins here: wrong checksum of a length");
+      return wrong(at, "no TFRecord begins here: wrong checksum of a length");
     const auto length = read<std::uint64_t>(*head, 0);
     if (length > search_.where.end - at || search_.where.end - at - length < kHead + kTail)
-      return wrong(search_, at, "the last record is cut off");
+      return wrong(at, "the last record is cut off");
     return at + kHead + length + kTail;
   }
 
@@ -68,17 +45,26 @@ class FrameSearch {
     return search_.where.end;
   }
 
+ private:
+  base::Error wrong(std::uint64_t offset, const char* what) const {
+    return damage_in(search_, "index tfrecord", offset, what);
+  }
+
   const Search& search_;
-  IndexBuilder& out_;
   Window window_;
 };
 
 }  // namespace
 
 base::Result<std::uint64_t> find_tfrecords(const Search& search, IndexBuilder& out) {
-  base::Status status =
-      run_team(1, search.meter, [&](unsigned) { return FrameSearch(search, out).run(); });
-  return status ? base::Result<std::uint64_t>(search.where.end) : status.error();
+  FrameSearch frames(search);
+  return walk_records(
+      search,
+      [&](std::uint64_t at) {
+        out.begin(at);
+        return frames.end_of(at);
+      },
+      [&](std::uint64_t at, const base::Error&) { return frames.find_head(at + 1); });
 }
 
 base::Extent tfrecord_payload(std::span<const std::byte> record) {
