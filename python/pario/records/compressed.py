@@ -12,7 +12,6 @@ import io
 import os
 import struct
 import tarfile
-import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pario.errors import ParioError
-from pario.publishing import replacing
 from pario.records.decoded import Decoded, Groups, join_records
+from pario.records.kept_arrays import load_arrays, save_arrays
 from pario.records.restart_points import STREAMS, Stream
 from pario.records.samples import split_name
 from pario.state import cache_folder
@@ -169,26 +168,15 @@ class CompressedFile:
         return np.array([zlib.crc32(part) for part in parts], np.uint32)
 
     def save(self, path: Path, format: str) -> int:
-        """Writes groups and restart points; the size of the file. A directory that cannot be
-        written is left as it is: 0."""
-        import numpy as np
-
-        facts, groups, restarts = _facts(self._path, format), self.groups(), self._stream.restarts
-        begins, firsts = groups.begins, groups.firsts
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path, durable=False) as file:
-                np.savez(
-                    file,
-                    facts=np.array(facts),
-                    restarts=restarts,
-                    begins=begins,
-                    firsts=firsts,
-                    sums=self._sums,
-                )
-        except (OSError, ParioError):
-            return 0
-        return path.stat().st_size
+        """Writes groups and restart points; the size of the file, 0 if it cannot be written."""
+        return save_arrays(
+            path,
+            _facts(self._path, format),
+            restarts=self._stream.restarts,
+            begins=self._groups.begins,
+            firsts=self._groups.firsts,
+            sums=self._sums,
+        )
 
 
 @contextmanager
@@ -227,16 +215,8 @@ def find_groups(records: Records, stream: Stream) -> Groups:
 
 def load_restarts(path: str, format: str) -> dict[str, NDArray[Any]] | None:
     """Groups and restart points that were stored for this file; None: there are none."""
-    import numpy as np
-
-    for place in (Path(path + SUFFIX), _cache_path(path)):
-        try:
-            with np.load(place, allow_pickle=False) as saved:
-                if saved["facts"].tolist() == _facts(path, format):
-                    return dict(saved)
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-            continue
-    return None
+    facts = _facts(path, format)
+    return load_arrays(Path(path + SUFFIX), facts) or load_arrays(_cache_path(path), facts)
 
 
 def write_restarts(path: str, format: str, package: str) -> tuple[int, int, int, bytes]:

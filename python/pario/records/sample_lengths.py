@@ -6,7 +6,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import zipfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -14,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pario import objects
 from pario.errors import ParioError
-from pario.publishing import replacing
 from pario.records.batch import Batch
+from pario.records.kept_arrays import load_arrays, save_arrays
 from pario.records.number_loader import load_numbers
 from pario.records.samples import Decode, Inputs, RecordSource
 from pario.records.stream import REMOTE_THREADS, Reading
@@ -107,26 +106,16 @@ def _cache_path(dataset: RecordSource, field: str) -> Path:
 
 
 def _load(place: Path, facts: list[str]) -> NDArray[Any] | None:
-    import numpy as np
-
-    try:
-        with np.load(place, allow_pickle=False) as saved:
-            same = saved["facts"].tolist() == facts
-            return saved["lengths"].astype(np.int64) if same else None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None
+    kept = load_arrays(place, facts)
+    return None if kept is None else kept["lengths"].astype("i8")
 
 
 def _save(place: Path, facts: list[str], lengths: NDArray[Any]) -> None:
     """Keeps lengths, if they can be written."""
     import numpy as np
 
-    with suppress(ParioError), replacing(place, durable=False) as file:
-        np.savez(
-            file,
-            facts=np.array(facts),
-            lengths=lengths.astype(np.min_scalar_type(int(lengths.max(initial=0)))),
-        )
+    smallest = np.min_scalar_type(int(lengths.max(initial=0)))
+    save_arrays(place, facts, lengths=lengths.astype(smallest))
 
 
 @contextmanager
