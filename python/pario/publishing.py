@@ -138,6 +138,22 @@ def keep_file(path: Path, content: str, *, durable: bool = False) -> None:
         file.write(content.encode())
 
 
+def write_text(path: Path, text: str, kind: str = "") -> None:
+    """Writes a file of UTF-8: a regular one all at once, so that an interrupt leaves no part of it.
+
+    Raises ParioError with the file, and its ``kind`` if it has one.
+    """
+    name = f"the {kind} {path}" if kind else str(path)
+    try:
+        if path.exists() and not path.is_file():  # a device or a pipe
+            path.write_text(text, encoding="utf-8")
+            return
+        with replacing(path.resolve(), name=name) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise ParioError(f"cannot write {name}: {error.strerror}") from error
+
+
 def _create_part(target: Path) -> tuple[Path, int]:
     from pario._native import create_part
 

@@ -13,6 +13,7 @@ import pytest
 from pario import publishing
 from pario.checkpoint import Writer, block, load, write_safetensors
 from pario.checkpoint.header import find
+from pario.checkpoint.manifest import ManifestFile
 from pario.checkpoint.merge import merge as merge_files
 from pario.errors import ParioError
 from pario.move import merge
@@ -22,6 +23,7 @@ from pario.move.verified_copy import copy_verified
 from pario.progress import silent
 from pario.ranks import OneRank
 from pario.see.launch import directory as logs
+from pario.see.report import picture
 from tests.python.support import threads
 
 #: The content of a user's file to which links in the place of temporary files point.
@@ -70,7 +72,21 @@ def note_job(source, target):
     return lambda: logs._write(target / "job.json", {})
 
 
+def list_checkpoints(source, target):
+    def write():
+        with ManifestFile(target, durable=False).replacing([]):
+            pass
+
+    return write
+
+
+def draw_picture(source, target):
+    return lambda: picture.write(target / "plot.svg", "plot", "<svg/>", "")
+
+
 PUBLICATIONS = [
+    draw_picture,
+    list_checkpoints,
     write_tensors,
     concatenate,
     assemble,

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 from pario import wording
 from pario.cli.arguments import add_logs, add_output
 from pario.cli.measured import ALLOW, add_measure, advise_by_replays
-from pario.cli.pages import write_text
 from pario.errors import ParioError
 from pario.messages import print_note
 from pario.progress import progress
+from pario.publishing import write_text
 
 if TYPE_CHECKING:
     from pario.see.analyze.advise import Advice

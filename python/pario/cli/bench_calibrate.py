@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pario.cli.pages import write_text
 from pario.cli.paths import require_directory
 from pario.errors import ParioError
 from pario.messages import print_line
 from pario.progress import progress
+from pario.publishing import write_text
 
 
 def calibrate(directory: Path, output: Path | None) -> int:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from pario.cli.arguments import add_count, add_flag, add_launcher, add_value
-from pario.cli.pages import write_text
 from pario.cli.paths import path, require_directory
 from pario.errors import ParioError, name_errors
 from pario.messages import print_lines, print_note
+from pario.publishing import write_text
 from pario.scratch import scratch
 
 _LAST = Path()

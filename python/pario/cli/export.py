@@ -9,6 +9,7 @@ from pathlib import Path
 from pario.cli.arguments import add_logs, add_value
 from pario.cli.paths import path, path_text
 from pario.errors import ParioError
+from pario.publishing import write_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,4 +54,4 @@ def _write(target: str, text: str) -> None:
     if target == "-":
         sys.stdout.write(text + "\n")
     else:
-        Path(target).write_text(text + "\n", encoding="utf-8")
+        write_text(Path(target), text + "\n")

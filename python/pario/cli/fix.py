@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, TextIO
 
 from pario import wording
 from pario.cli.advise import describe
-from pario.cli.pages import write_text
 from pario.cli.report import show_recorded, was_recorded
 from pario.errors import ParioError
 from pario.messages import print_note
 from pario.progress import progress
+from pario.publishing import write_text
 from pario.wording import exit_status
 
 if TYPE_CHECKING:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from pario.cli.arguments import add_count, add_flag, add_value
 from pario.cli.numbers import moment, seconds
-from pario.cli.pages import write_page, write_text
+from pario.cli.pages import write_page
 from pario.cli.paths import path, path_text
 from pario.cli.threshold import add_threshold, status_of_many
 from pario.errors import ParioError
 from pario.messages import print_note
 from pario.progress import CountLine
+from pario.publishing import write_text
 
 if TYPE_CHECKING:
     from pario.see.analyze.survey import Selection, Survey

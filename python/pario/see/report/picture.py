@@ -10,6 +10,7 @@ from typing import Any
 
 from pario import wording
 from pario.errors import ParioError
+from pario.publishing import write_text
 from pario.see.analyze.spans import Kind
 from pario.see.analyze.spans import Panel as SpanPanel
 from pario.see.report import spans
@@ -83,10 +84,7 @@ def write(path: Path, title: str, picture: str, caption: str) -> None:
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
         )
         picture = f"{head}<body>\n{picture}<pre>{escape(caption)}</pre></body></html>\n"
-    try:
-        path.write_text(picture, encoding="utf-8")
-    except OSError as error:
-        raise ParioError(f"cannot write {path}: {error.strerror}") from error
+    write_text(path, picture)
 
 
 def _make_places(panels: Sequence[Any], height: float, rest: float = 0.0) -> tuple[Any, Any]:
