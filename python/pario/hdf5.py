@@ -390,7 +390,7 @@ class Source:
 
 
 @contextmanager
-def open_to_read(path: str | Path, error: type[ParioError] = ParioError) -> Iterator[Source]:
+def open_to_read(path: str | Path, error: type[ParioError]) -> Iterator[Source]:
     """Opens a file. Raises ``error`` that names it where it is damaged or links to other files."""
     import h5py
 

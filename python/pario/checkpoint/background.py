@@ -46,7 +46,7 @@ class Snapshot:
     """Memory for a copy of a rank's arrays. It is reused, because touching new memory costs more
     than copying. ``shared``: other ranks of the node can read it, one of which may write it."""
 
-    def __init__(self, *, shared: bool = False) -> None:
+    def __init__(self, *, shared: bool) -> None:
         self._shared, self._bytes = shared, np.empty(0, np.uint8)
         #: The shared memory; None if it is private.
         self.memory: Memory | None = None

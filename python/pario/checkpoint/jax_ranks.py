@@ -9,7 +9,7 @@ import jax
 
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.store_ranks import Meeting, StoreRanks
-from pario.ranks import PATIENCE, OneRank, Ranks
+from pario.ranks import OneRank, Ranks
 
 _NOT_FOUND = "NOT_FOUND"
 #: The processes as ranks, by purpose.
@@ -42,7 +42,7 @@ class JaxStore:
         return found
 
 
-def processes_of_jax(purpose: str, patience: float = PATIENCE) -> Ranks:
+def processes_of_jax(purpose: str, patience: float) -> Ranks:
     """The processes of ``jax.distributed``, by ``jax.process_index()``; this process alone where it
     is not initialized. Collective the first time.
 

@@ -34,9 +34,9 @@ _EMPTY: dict[str, dict[str, Any]] = {
 _ARRAYS = ("jax.Array", "np.ndarray")
 
 
-def find_checkpoint(path: Path, step: int | None = None) -> Path | None:
-    """A checkpoint of Orbax at a path, or in a directory of its CheckpointManager: of a step, by
-    default the newest. None if there is none."""
+def find_checkpoint(path: Path, step: int | None) -> Path | None:
+    """A checkpoint of Orbax at a path, or in a directory of its CheckpointManager: of a step, or
+    the newest. None if there is none."""
     if (path / _TREE).is_file() or (path / _ABOUT).is_file():
         return path
     if not path.is_dir():

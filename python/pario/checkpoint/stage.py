@@ -23,7 +23,7 @@ from pario.checkpoint.store import MASTER, Store
 from pario.checkpoint.transfer import Move, flush, open_file
 from pario.checkpoint.types import Array
 from pario.copying import write_all
-from pario.progress import Show, silent
+from pario.progress import Show
 
 #: Bytes that are drained together.
 _PIECE = 1 << 26
@@ -130,7 +130,7 @@ class Stage:
         except (OSError, ValueError, TypeError):
             return None
 
-    def drain(self, step: int, target: Store, *, durable: bool, show: Show = silent) -> None:
+    def drain(self, step: int, target: Store, *, durable: bool, show: Show) -> None:
         """Copies this node's bytes of a step to the same offsets of a store's unfinished files."""
         staged = self.read_note(step)
         if staged is None:

@@ -10,7 +10,7 @@ from typing import Protocol
 from pario._native import Comm
 from pario.checkpoint.errors import CheckpointError
 from pario.interrupts import keep_waiting
-from pario.ranks import PATIENCE, Ranks, node_name
+from pario.ranks import Ranks, node_name
 
 #: Seconds between two looks for a message, in the store, which is a process.
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1e-4, 2e-2
@@ -94,6 +94,6 @@ class Meeting:
 class StoreRanks(Ranks):
     """The ranks of a Meeting. Collective the first time: they begin to watch each other."""
 
-    def __init__(self, meeting: Meeting, patience: float = PATIENCE) -> None:
+    def __init__(self, meeting: Meeting, patience: float) -> None:
         meeting.introduce(patience)
         super().__init__(meeting.native, patience, CheckpointError)

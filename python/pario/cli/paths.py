@@ -70,7 +70,7 @@ def require_path(path: str | os.PathLike[str], expected: str) -> None:
         raise ParioError(f"{printable(os.fspath(path))}: {reason}; expected {expected}") from error
 
 
-def require_directory(path: str | os.PathLike[str], expected: str = "a directory") -> None:
+def require_directory(path: str | os.PathLike[str], expected: str) -> None:
     """Raises ParioError as :func:`require_path` if the path is no directory."""
     require_path(path, expected)
     if not Path(path).is_dir():

@@ -39,7 +39,7 @@ class GroupedFile:
         self,
         path: str,
         foreign: Foreign,
-        column: str | tuple[str, ...] = "",
+        column: str | tuple[str, ...],
         memory: int = MEMORY,
         verify: bool = True,
     ) -> None:
@@ -158,7 +158,7 @@ class GroupedFile:
                 f"{self.path}: group {group} has {records} records, its index says {last - first}"
             )
 
-    def all_pieces(self, skipped: list[tuple[int, str]] | None = None) -> Iterator[Decoded]:
+    def all_pieces(self, skipped: list[tuple[int, str]] | None) -> Iterator[Decoded]:
         """All records in order, piece by piece. ``skipped`` receives the number of records and the
         error of each group that cannot be decoded; None: its exception is raised."""
         firsts = self.groups.firsts.tolist()

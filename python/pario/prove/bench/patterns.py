@@ -272,7 +272,7 @@ def _view(file: MPI.File, block: Block) -> Iterator[None]:
 
 
 @contextmanager
-def _open_view(team: Team, mode: int, hints: Mapping[str, str] | None = None) -> Iterator[MPI.File]:
+def _open_view(team: Team, mode: int, hints: Mapping[str, str] | None) -> Iterator[MPI.File]:
     """Open the array with a view of the team's block. Collective."""
     with (
         open_file(team.comm, team.directory / "array", mode, hints) as file,

@@ -68,7 +68,7 @@ def draw(path: Path, title: str, panels: Sequence[Panel], axes: Axes, caption: s
 
 
 def draw_spans(
-    path: Path, title: str, panels: Sequence[SpanPanel], kinds: Sequence[Kind], caption: str = ""
+    path: Path, title: str, panels: Sequence[SpanPanel], kinds: Sequence[Kind], caption: str
 ) -> None:
     """Write a picture of rows over time. Raises ParioError."""
     if path.suffix == ".png":

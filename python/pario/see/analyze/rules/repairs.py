@@ -163,7 +163,7 @@ def settings_for(
     repairs: Iterable[Repair],
     subject: Subject,
     environment: Mapping[str, str],
-    buffered: Collection[str] = (),
+    buffered: Collection[str],
 ) -> tuple[FileSetting, ...]:
     """Return the settings that repair a finding: those that its files allow and that its run
     (``environment``) did not have already. ``buffered``: the files with pario's buffers."""
