@@ -12,6 +12,7 @@
 #include "core/base/base.hpp"
 #include "layers/buffers/memory_pool.hpp"
 #include "layers/buffers/node_memory.hpp"
+#include "layers/buffers/pieces.hpp"
 #include "layers/buffers/statistics.hpp"
 #include "layers/buffers/system_calls.hpp"
 
@@ -177,13 +178,7 @@ long read(NodeCopy& copy, int descriptor, std::span<const iovec> pieces, std::ui
   if (offset >= copy.size()) return 0;
   const std::uint64_t bytes = std::min(bytes_of(pieces), copy.size() - offset);
   if (!copy.fetch(descriptor, {offset, offset + bytes})) return kPass;
-  std::uint64_t done = 0;
-  for (const iovec& piece : pieces) {
-    const std::uint64_t part = std::min<std::uint64_t>(piece.iov_len, bytes - done);
-    if (part != 0) std::memcpy(piece.iov_base, copy.data(offset + done), part);
-    done += part;
-  }
-  return static_cast<long>(bytes);
+  return scatter({copy.data(offset), bytes}, pieces);
 }
 
 void close_all() {

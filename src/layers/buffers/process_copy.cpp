@@ -9,6 +9,7 @@
 #include <new>
 
 #include "layers/buffers/memory_pool.hpp"
+#include "layers/buffers/pieces.hpp"
 #include "layers/buffers/statistics.hpp"
 #include "layers/buffers/system_calls.hpp"
 
@@ -58,13 +59,7 @@ bool ProcessCopy::is_valid(int descriptor) {
 
 long ProcessCopy::read(std::span<const iovec> pieces, std::uint64_t offset) const {
   const std::uint64_t begin = std::min(offset, size_);
-  std::uint64_t at = begin;
-  for (const iovec& piece : pieces) {
-    const std::uint64_t bytes = std::min<std::uint64_t>(piece.iov_len, size_ - at);
-    if (bytes != 0) std::memcpy(piece.iov_base, memory_ + at, bytes);
-    at += bytes;
-  }
-  return static_cast<long>(at - begin);
+  return scatter({memory_ + begin, size_ - begin}, pieces);
 }
 
 void ProcessCopy::assign(std::byte* memory, std::uint64_t size) {
@@ -106,19 +101,20 @@ constinit std::mutex mutex;
 
 // The functions below are called with the mutex held, except find_or_assign().
 
-/// The copy that has been unused for the longest time; null if all are used.
-ProcessCopy* find_oldest_unused() {
+/// The copy that has been unused for the longest time, of those that `fits` selects; null if there
+/// is none.
+template <class Fits>
+ProcessCopy* find_oldest_unused(Fits fits) {
   ProcessCopy* oldest = nullptr;
   for (ProcessCopy& copy : copies)
-    if (!copy.is_used() && (oldest == nullptr || copy.is_older_than(*oldest))) oldest = &copy;
+    if (!copy.is_used() && fits(copy) && (oldest == nullptr || copy.is_older_than(*oldest)))
+      oldest = &copy;
   return oldest;
 }
 
 bool evict_oldest_unused() {
-  ProcessCopy* oldest = nullptr;
-  for (ProcessCopy& copy : copies)
-    if (copy.has_memory() && !copy.is_used() && (oldest == nullptr || copy.is_older_than(*oldest)))
-      oldest = &copy;
+  ProcessCopy* oldest =
+      find_oldest_unused([](const ProcessCopy& copy) { return copy.has_memory(); });
   if (oldest != nullptr) oldest->discard();
   return oldest != nullptr;
 }
@@ -142,7 +138,7 @@ ProcessCopy* find_or_assign(const struct stat& file, bool& is_new) {
   const auto size = static_cast<std::uint64_t>(file.st_size);
   std::byte* memory = allocate_and_evict(size);
   if (memory == nullptr) return nullptr;
-  ProcessCopy* copy = find_oldest_unused();
+  ProcessCopy* copy = find_oldest_unused([](const ProcessCopy&) { return true; });
   if (copy == nullptr) return memory_pool::release(memory, size), nullptr;
   copy->discard();
   copy->assign(memory, size);

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "layers/buffers/pieces.hpp"
 #include "layers/buffers/statistics.hpp"
 
 namespace pario::buffers {
@@ -24,11 +25,8 @@ long SignalWrites::add(Handle& handle, std::span<const iovec> pieces, StartOffse
   const SignalWriteHeader header{&handle, at, bytes};
   std::memcpy(bytes_ + size, &header, sizeof header);
   size += sizeof header;
-  for (const iovec& piece : pieces) {
-    if (piece.iov_len != 0) std::memcpy(bytes_ + size, piece.iov_base, piece.iov_len);
-    size += piece.iov_len;
-  }
-  size_.store(size, std::memory_order_relaxed);
+  gather(pieces, bytes_ + size);
+  size_.store(size + bytes, std::memory_order_relaxed);
   return static_cast<long>(bytes);
 }
 

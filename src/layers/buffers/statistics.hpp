@@ -1,22 +1,13 @@
 // Counting of calls into Statistics.
 #pragma once
 
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <span>
 
 #include "core/trace/trace.hpp"
 #include "layers/buffers/buffers.hpp"
 
 namespace pario::buffers {
-
-inline std::uint64_t bytes_of(std::span<const iovec> pieces) {
-  std::uint64_t sum = 0;
-  for (const iovec& piece : pieces) sum += piece.iov_len;
-  return sum;
-}
 
 /// Counts a call that began at `start` and returned `result`.
 inline void count_call(Statistics::Calls& calls, long result, std::uint64_t start) {

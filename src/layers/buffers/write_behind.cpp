@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "layers/buffers/background.hpp"
+#include "layers/buffers/pieces.hpp"
 
 namespace pario::buffers {
 namespace {
@@ -83,12 +84,8 @@ long WriteBehind::append(FileLock& lock, Handle& handle, std::span<const iovec> 
                          std::uint64_t bytes) {
   Buffer& buffer = get_append_buffer(lock, handle, bytes);
   const std::uint32_t begin = buffer.valid.end();
-  std::uint32_t end = begin;
-  for (const iovec& piece : pieces) {
-    if (piece.iov_len != 0) std::memcpy(buffer.memory + end, piece.iov_base, piece.iov_len);
-    end += static_cast<std::uint32_t>(piece.iov_len);
-  }
-  if (bytes != 0) buffer.valid.add(begin, end);
+  gather(pieces, buffer.memory + begin);
+  if (bytes != 0) buffer.valid.add(begin, begin + static_cast<std::uint32_t>(bytes));
   handle.offset += bytes;
   handle.rewound = false;
   return static_cast<long>(bytes);
