@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import struct
+import sys
 import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ import pytest
 from pario.cli import main, records_look, records_make
 from pario.errors import ParioError
 from pario.records import Dataset, Loader
+from tests.support.commands import run_command
 
 #: The first record is longer than a bucket's buffer and than the range of one checksum.
 LENGTHS = [1_300_000, *range(1, 40)]
@@ -394,6 +396,25 @@ def test_members_of_a_tar_file_in_a_damaged_member_are_no_samples(tmp_path: Path
     dataset = Dataset(path, errors="skip")
     assert (len(dataset), len(dataset[:]), dataset.stats.skipped) == (4, 3, 1)
     assert [dataset.sample(number) for number in (0, 2, 3)] == [whole[0], *whole[2:]]
+
+
+@pytest.mark.parametrize("size", [0, 20, 300])
+def test_a_packed_file_that_is_cut_off_is_named(
+    size: int, file_of: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.truncate(path := file_of("prec"), size)
+    for action in (["stat"], ["index"], ["shuffle", "-o", path.with_name("out")]):
+        assert records(action[0], path, *action[1:]) == 2
+        text = capsys.readouterr().err
+        assert f"{path}: EINVAL" in text and "the last bytes are not those of a packed file" in text
+
+
+def test_a_packed_file_that_must_not_be_read_is_named(file_of: Callable[[str], Path]) -> None:
+    (path := file_of("prec")).chmod(0)
+    limited = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    as_user = limited if os.geteuid() == 0 else []
+    done = run_command([*as_user, sys.executable, "-m", "pario", "records", "stat", path])
+    assert done.returncode == 2 and f"{path}: EACCES" in done.stderr
 
 
 def write_tar(path: Path, members: dict[str, bytes]) -> bytearray:

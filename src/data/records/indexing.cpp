@@ -270,11 +270,11 @@ base::Result<std::vector<std::byte>> make_index(const IndexRequest& request, con
       return index_raw(request);
     case Kind::directory:
       return index_directory(request);
-    case Kind::packed:
-      return invalid(request, is_packed(request.path)
-                                  ? "a packed file has its index within it"
-                                  : "the last bytes are not those of a packed file: it is cut off, "
-                                    "or of another format");
+    case Kind::packed: {
+      const base::Result<Index> index = open_packed(request.path);
+      if (!index.ok()) return index.error();
+      return invalid(request, "a packed file has its index within it");
+    }
     case Kind::parquet:
     case Kind::array_record:
       return index_groups(request);
@@ -425,6 +425,8 @@ base::Result<WrittenIndex> index_file(const IndexRequest& request, bool update, 
 base::Result<Index> open_index(const std::string& path) {
   if (is_packed(path)) return open_packed(path);
   base::Result<Index> index = open_beside_or_cached(path);
+  const bool none = !index.ok() && index.error().number == ENOENT;
+  if (none && path.ends_with(format_of(Kind::packed).endings)) return open_packed(path);
   if (!index.ok() || !index->has_groups()) return index;
   return base::Error{.number = EINVAL,
                      .operation = "open records",

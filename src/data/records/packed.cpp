@@ -29,7 +29,9 @@ base::Result<Trailer> trailer_of(const std::string& path) {
   const base::Error none{.number = EINVAL,
                          .operation = "open packed",
                          .path = path,
-                         .detail = "not a packed file, or cut off"};
+                         .detail =
+                             "the last bytes are not those of a packed file: it is cut off, "
+                             "or of another format"};
   const base::Result<FileFacts> facts = file->facts();
   if (!facts.ok()) return facts.error();
   const std::uint64_t size = facts->size;
