@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pario.wording import printable
@@ -33,3 +35,14 @@ def print_note(text: str) -> None:
 def print_json(document: Any, default: Callable[[Any], Any] | None = None) -> None:
     """Prints a document on standard output. ``default`` as of :func:`json.dumps`."""
     print(json.dumps(document, indent=2, default=default))
+
+
+@contextmanager
+def warnings_as_notes(command: str) -> Iterator[None]:
+    """Prints the warnings of the block as notes of a command, without a line of its source."""
+    before = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_, **__: printable(f"{command}: {message}") + "\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before

@@ -161,6 +161,15 @@ def test_a_cache_that_cannot_be_written_is_named_once(
     assert "/proc/none" in text and "PARIO_CACHE" in text
 
 
+def test_a_command_names_the_cache_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a\n")
+    command = [sys.executable, "-m", "pario", "records", "head", "a.txt"]
+    done = run_command(command, cwd=tmp_path, env={**os.environ, "PARIO_CACHE": "/dev/null"})
+    assert (done.returncode, done.stdout) == (0, "0 (1 B): a\n")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("pario records: indexes of records are not kept: mkdir /dev/null/")
+
+
 def test_the_cache_is_bounded(data: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(Dataset(data)) == COUNT
     (first,) = entries(cache)

@@ -10,7 +10,7 @@ from pario.cli.arguments import add_action, add_count, add_flag, add_output, add
 from pario.cli.numbers import positive, positive_size, size
 from pario.cli.one_process import RECORDS
 from pario.cli.paths import path_or_url_text, path_text, require_path
-from pario.messages import print_note
+from pario.messages import print_note, warnings_as_notes
 
 FORMATS = (
     "lines",
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     from pario._native import KeptObjects
 
     try:
-        with KeptObjects():
+        with KeptObjects(), warnings_as_notes("pario records"):
             return _run_action(arguments)
     except KeyboardInterrupt:
         print_note("pario records: interrupted; nothing was left half done")

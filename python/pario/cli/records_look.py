@@ -93,10 +93,8 @@ def _stat(arguments: argparse.Namespace) -> int:
         print_json(found)
         return 0
     for facts in found:
-        count = wording.count(facts["records"])
-        print_line(
-            f"{facts['path']}: {count} records ({facts['format']}), {wording.size(facts['bytes'])}"
-        )
+        count = wording.plural(facts["records"], "record")
+        print_line(f"{facts['path']}: {count} ({facts['format']}), {wording.size(facts['bytes'])}")
         if "groups" in facts:
             print(f"  in {_describe_groups(facts)}, decoded as a whole")
         elif facts["records"]:
@@ -186,7 +184,7 @@ def _verify(arguments: argparse.Namespace) -> int:
         if len(found) == _MOST:
             print_line(f"{path}: there may be more")
         if not found:
-            print_line(f"{path}: {wording.count(len(dataset))} records are well")
+            print_line(f"{path}: {wording.plural(len(dataset), 'record is', 'records are')} well")
         damaged += len(found)
     return 1 if damaged else 0
 

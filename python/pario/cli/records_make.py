@@ -82,9 +82,13 @@ def _index_one(
         )
     if not ranks.is_first:
         return
-    each = f" ({size / records:.2g} B each)" if records else ""
+    each = f" ({_bytes_each(size / records)} B each)" if records else ""
     index = f"index of {wording.size(size)}{each}{_elsewhere(path, place)}"
-    print_note(f"{path}: {wording.count(records)} records ({kind}), {index}")
+    print_note(f"{path}: {wording.plural(records, 'record')} ({kind}), {index}")
+
+
+def _bytes_each(size: float) -> str:
+    return f"{size:.2g}" if size < 99.5 else wording.count(size)
 
 
 def _elsewhere(path: str, place: bytes) -> str:
@@ -99,7 +103,7 @@ def _index_groups(path: str, foreign: Foreign) -> None:
     with show_progress(path):
         records, groups, size, place = write_index(path, foreign)
     found = (
-        f"{wording.count(records)} records ({foreign.name}) in {wording.plural(groups, 'group')}"
+        f"{wording.plural(records, 'record')} ({foreign.name}) in {wording.plural(groups, 'group')}"
     )
     print_note(f"{path}: {found}, index of {wording.size(size)}{_elsewhere(path, place)}")
 
@@ -188,7 +192,7 @@ def _pack(arguments: argparse.Namespace, ranks: Ranks) -> int:
         if not ranks.is_first:
             return 0
         size = Path(os.fsdecode(output)).stat().st_size
-    print_note(f"{arguments.output}: {wording.count(records)} files, {wording.size(size)}")
+    print_note(f"{arguments.output}: {wording.plural(records, 'file')}, {wording.size(size)}")
     return 0
 
 
@@ -241,7 +245,7 @@ def _convert_into(
     if not ranks.is_first:
         return 0
     more = f" and {len(outputs) - 1} more files" if len(outputs) > 1 else ""
-    print_note(f"{name}{more}: {wording.count(records)} records ({kind})")
+    print_note(f"{name}{more}: {wording.plural(records, 'record')} ({kind})")
     say_skipped(name, skipped, first)
     return 0
 

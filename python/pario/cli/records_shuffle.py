@@ -43,7 +43,7 @@ def shuffle(arguments: argparse.Namespace, ranks: Ranks) -> int:
         records, size, _, skipped, first = shuffle_records(local, arguments.errors, show, ranks)
     first = find_first_text(ranks, first)
     if ranks.is_first:
-        print_note(f"{arguments.output}: {wording.count(records)} records, {wording.size(size)}")
+        print_note(f"{arguments.output}: {wording.plural(records, 'record')}, {wording.size(size)}")
         say_skipped(arguments.output, skipped, first)
     return 0
 
