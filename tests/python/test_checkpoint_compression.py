@@ -372,7 +372,7 @@ def test_the_commands_show_the_ratio(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "compressed" not in tree
     path = tmp_path / "run" / "step-00000000.h5"
     stored = read_header(path).entries["state/model/w"].stored_bytes
-    ratio = f"compressed, ratio {FULL.nbytes / stored:.3g}"
+    ratio = f"compressed, ratio {FULL.nbytes / stored:,.0f}"
     assert "step 0, 5.60 MB (" in total and ratio in row, (total, row)
     assert main(["checkpoint", "verify", str(tmp_path / "run")]) == 0
     loaded = checkpoint.load_state_dict(None, tmp_path / "run")
