@@ -23,6 +23,7 @@ PARTS = {
     "fix",
     "follow",
     "mcp_tools",
+    "key_texts",
     "measured",
     "numbers",
     "one_process",
