@@ -92,6 +92,9 @@ def test_each_answer_is_explained_by_its_id(id: str) -> None:
         ("compare", {"before": "a.pario", "after": "b.pario"}, "no such file"),
         ("run", {"command": []}, "expected: a program"),
         ("fix", {"command": []}, "expected: a program"),
+        ("fix", {"command": ""}, "expected: a program"),
+        ("fix", {"command": ["true"], "allow": "handels"}, "handles"),
+        ("advise", {"run": "run.pario", "allow": "handles,everything"}, "all, "),
         ("run", {"command": ["true"], "directory": "absent"}, "existing directory"),
         ("report", {"run": "run.pario", "directory": "absent"}, "existing directory"),
     ],
@@ -148,6 +151,49 @@ def test_a_client_repairs_a_program_by_the_next_steps(tmp_path: Path) -> None:
     assert buffered["writes"] == 150_000
     assert buffered["system_writes"] < 100
     assert (tmp_path / "log.txt").read_text().count("\n") == 150_000
+
+
+REOPEN = """
+import os
+for step in range(40_000):
+    table = os.open("table.csv", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    os.write(table, f"{step},{step * step}\\n".encode())
+    os.close(table)
+"""
+
+
+@pytest.mark.system
+def test_a_client_allows_the_risky_setting_that_a_finding_names(tmp_path: Path) -> None:
+    pytest.importorskip("mcp.server.mcpserver", reason="mcp 2 is not installed")
+    (tmp_path / "reopen.py").write_text(REOPEN)
+    place = {"directory": str(tmp_path)}
+    command = shlex.join([sys.executable, "reopen.py"])
+    first = {"tool": "run", "arguments": {"command": command, **place}}
+    [before] = asyncio.run(follow(first, 1))
+    [finding] = [one for one in before["facts"]["findings"] if one["rule"] == "open-close-loop"]
+    assert any("--allow handles" in text for text in finding["repairs"])
+    arguments = {"run": before["facts"]["run"], "allow": "handles", **place}
+    advised, after, compared = asyncio.run(follow({"tool": "advise", "arguments": arguments}, 3))
+    assert advised["id"] == "advise.settings"
+    assert "\nstreams.handles = " in advised["facts"]["text"]
+    assert after["id"] == "run.with-settings"
+    assert compared["id"].startswith("compare.")  # by the load of the machine
+    assert (tmp_path / "table.csv").read_text().count("\n") == 80_000
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("tool", "arguments", "named"),
+    [("run", {"command": 7}, "command"), ("report", {}, "run"), ("repair", {}, "repair")],
+)
+def test_a_call_that_fits_no_tool_is_answered_with_an_id(
+    tool: str, arguments: dict[str, Any], named: str
+) -> None:
+    pytest.importorskip("mcp.server.mcpserver", reason="mcp 2 is not installed")
+    answer, explained = asyncio.run(follow({"tool": tool, "arguments": arguments}))
+    assert answer["id"] == "error"
+    assert answer["text"].startswith(f"tool {tool}: ") and named in answer["text"]
+    assert explained["id"] == "explain.answer"
 
 
 @pytest.mark.exhaustive

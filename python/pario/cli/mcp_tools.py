@@ -65,13 +65,14 @@ ANSWERS = {
 }
 
 
-def run(command: list[str], directory: str = ".", settings: str = "") -> Answer:
+def run(command: list[str] | str, directory: str = ".", settings: str = "") -> Answer:
     """Run a program under pario's tracer and summarise the report of its I/O.
 
-    `command` is the program with its arguments, `directory` its working directory, `settings` the
-    path of a pario.toml to apply. The answer names the directory of the run, the verdict and the
-    findings with their lines.
+    `command` is the program with its arguments, a list or one text with the quotes of a shell,
+    `directory` its working directory, `settings` the path of a pario.toml to apply. The answer
+    names the directory of the run, the verdict and the findings with their lines.
     """
+    command = _split(command)
     if problem := _check(directory, command):
         return problem
     place = _new_run(directory)
@@ -125,16 +126,19 @@ def report(run: str, directory: str = ".") -> Answer:
     return _answer("report.findings", "\n".join(lines), facts, step)
 
 
-def advise(run: str, directory: str = ".", measure_seconds: float = 30.0) -> Answer:
+def advise(
+    run: str, directory: str = ".", measure_seconds: float = 30.0, allow: str = ""
+) -> Answer:
     """Write settings that repair the findings of a recorded run to pario.toml in `directory`.
 
     Replays of the recorded calls measure the settings first, for at most `measure_seconds`; 0
-    writes them by their estimates.
+    writes them by their estimates. `allow` names risky settings that may be used, such as
+    handles,lazyclose: the repairs of a finding name them.
     """
-    if problem := _check(directory):
+    if problem := _check(directory, allow=allow):
         return problem
     words = [run, "-o", "pario.toml", "--measure", f"{measure_seconds:g}"]
-    done = _pario(directory, "advise", *words)
+    done = _pario(directory, "advise", *_allow(allow), *words)
     path = Path(directory, "pario.toml")
     if done.returncode or not path.exists():
         return _describe_error(done)
@@ -150,13 +154,14 @@ def advise(run: str, directory: str = ".", measure_seconds: float = 30.0) -> Ans
     return _answer("advise.settings", done.stderr.strip(), facts, step)
 
 
-def fix(command: list[str], directory: str = ".") -> Answer:
+def fix(command: list[str] | str, directory: str = ".", allow: str = "") -> Answer:
     """Run a program, find settings that repair its I/O, run it with and without them, and report
-    the gain. Takes at least three times as long as the program."""
-    if problem := _check(directory, command):
+    the gain. Takes at least three times as long as the program. `allow`: as in `advise`."""
+    command = _split(command)
+    if problem := _check(directory, command, allow):
         return problem
     place = _new_run(directory)
-    done = _pario(directory, "run", "--fix", "--json", "-o", place, "--", *command)
+    done = _pario(directory, "run", "--fix", "--json", *_allow(allow), "-o", place, "--", *command)
     text = done.stderr.strip()
     first = next(iter(sorted(Path(directory, place).glob("before/**/job.json"))), None)
     if first is None or not any(first.parent.glob("*.plog")):
@@ -232,12 +237,37 @@ def _finding(one: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _check(directory: str, command: list[str] | None = None) -> Answer | None:
-    """The error of a working directory that is none, or of an empty command."""
+def describe_wrong_call(tool: str, problem: str) -> Answer:
+    """The answer to a call that fits no tool or not its arguments."""
+    return _answer("error", f"tool {tool}: {problem}")
+
+
+def _split(command: list[str] | str) -> list[str]:
+    """The words of a command; a text with an open quote is one word."""
+    if not isinstance(command, str):
+        return command
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return [command]
+
+
+def _allow(keys: str) -> list[str]:
+    return ["--allow", keys] if keys else []
+
+
+def _check(directory: str, command: list[str] | None = None, allow: str = "") -> Answer | None:
+    """The error of a working directory that is none, of an empty command, or of an unknown risky
+    setting."""
+    from pario.settings.keys import risky_keys
+
     if not Path(directory).is_dir():
         return _answer("error", f"directory {directory}: expected: an existing directory")
     if command is not None and not command:
         return _answer("error", "command: empty; expected: a program with its arguments")
+    known = ["all", *risky_keys()]
+    if allow and not {*allow.split(",")} <= {*known}:
+        return _answer("error", f"allow {allow}: expected, joined by commas: {', '.join(known)}")
     return None
 
 
