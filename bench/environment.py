@@ -6,6 +6,7 @@ found is None, so that a measurement never fails for the lack of one.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import re
@@ -89,8 +90,28 @@ def find_mount(directory: Path, mountinfo: str) -> dict[str, Any]:
     return found
 
 
+#: Packages of other projects beside which benchmarks measure.
+PEERS = (
+    "adios2", "array_record", "darshan", "fsspec", "grain", "h5py", "mosaicml-streaming",
+    "obstore", "orbax-checkpoint", "s3torchconnector", "safetensors", "torch", "webdataset",
+    "zarr",
+)  # fmt: skip
+
+
+def find_peers() -> dict[str, str]:
+    """Returns the versions of the installed packages of PEERS, of fio and of tar."""
+    found = {}
+    for package in PEERS:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    for program in ("fio", "tar"):
+        if number := re.search(r"\d+\.\d[\d.]*", run_tool(program, "--version") or ""):
+            found[program] = number[0]
+    return found
+
+
 def find_versions(launchers: Iterable[Path]) -> dict[str, Any]:
-    """Returns the versions of Python, numpy, pario, gcc and the MPIs that are used."""
+    """Returns the versions of Python, numpy, pario, gcc, the peers and the MPIs that are used."""
     versions: dict[str, Any] = {"python": platform.python_version()}
     for package in ("numpy", "pario"):
         try:
@@ -98,6 +119,7 @@ def find_versions(launchers: Iterable[Path]) -> dict[str, Any]:
         except metadata.PackageNotFoundError:
             versions[package] = None
     versions["gcc"] = run_tool("gcc", "-dumpfullversion")
+    versions["peers"] = find_peers()
     if found := [find_mpi(launcher) for launcher in launchers]:
         versions["mpi"] = found
     return versions

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
+from recording import LOAD_LIMIT
 
 from pario import wording
 from pario.see.report import svg
@@ -73,7 +74,8 @@ AREAS = (
     Area("tune", "tune", "pario tune", ("program", "place", "booked"), "seconds", "tuned",
          ("original",), "best of the sweep",
          "Five replays in all, for programs on which no rule was developed. The limit is the best"
-         " of all combinations of settings; booked: busy time of a lab's busiest target.",
+         " of all combinations of settings; booked: busy time of a lab's busiest target, which does"
+         " not depend on the load.",
          labels={"original": "as it is"}),
     Area("mpiio", "mpiio", "MPI-IO", ("pattern", "operation"), "seconds", "pario, MPICH 5",
          ("ROMIO, MPICH 5, hints", "ROMIO, MPICH 5", "OMPIO, parameters", "OMPIO"), "limit_seconds",
@@ -178,6 +180,26 @@ AREAS = (
     Area("micro", "micro", "Single functions", ("program", "benchmark"), "nanoseconds", "pario",
          caveat="Functions of the tracer, and copies of patterns; they have no peers."),
 )  # fmt: skip
+
+
+_KEPT = "Nothing empties the page cache: files that were just written are read from it."
+_WRITTEN = "No way waits for the disk: writes end in the page cache."
+_LAB = "The lab keeps nothing in the page cache."
+#: The state of the caches by the name of a file of results. A column `cold` has it, too.
+CACHES = {
+    **dict.fromkeys(("overhead", "fix", "mpiio", "calls", "hosts", "checkpoint", "readers",
+                     "checkpoint_rivals", "replay"), _KEPT),
+    **dict.fromkeys(("several_arrays", "streams", "flushes"), _WRITTEN),
+    "tune": _LAB,
+    "stripes": _LAB,
+    "patterns": f"{_LAB} Nothing empties that of other places.",
+    "records": "The limit of the memory includes the page cache, which the copies bypass.",
+    "small_opens": "The kernel keeps names for a second, and bytes that were read.",
+    "mapped": "Caches are emptied before each measurement.",
+    "object_stores": "Each measurement is a process of its own, which begins without a cache.",
+    "loader": "Cold: nothing of the file is in the page cache at the start; warm: all of it.",
+    "micro": "Memory alone: no cache of files is used.",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -310,7 +332,7 @@ def render(results: Path) -> tuple[str, dict[str, str]]:
     """Return the page and its plots by path."""
     read = [(area, *read_area(area, results)) for area in AREAS]
     recorded = [(area, rows, file, cells) for area, rows, file, cells in read if rows and file]
-    lines = ["# Benchmarks", "", *_caveats()]
+    lines = ["# Benchmarks", "", *_caveats(_find_loads(recorded))]
     lines += ["## At a glance", "", "The worst case of each area, and the best ratio.", ""]
     lines += [f"| area | worst case | pario | {_COLUMNS} | best ratio |"]
     lines += ["|---|---|--:|--:|--:|--:|--:|--:|"]
@@ -329,7 +351,7 @@ def render(results: Path) -> tuple[str, dict[str, str]]:
 _CAVEATS = (
     "The machines are small virtual ones; their names are in the section on reproduction. Compare"
     " ratios, not absolute values.",
-    "Values are medians of rounds in which all ways take turns. Runs start at a load below one.",
+    "Values are medians of rounds in which all ways take turns.",
     "The ratio is the cost of the best peer in costs of pario: above one, pario is better; a ratio"
     " below one is red.",
     "The share of the limit is that of a cost that no way can undercut. Spread: the largest value"
@@ -338,9 +360,31 @@ _CAVEATS = (
 )
 
 
-def _caveats() -> list[str]:
+Recorded = Sequence[tuple[Area, Sequence[Row], Path, Rows]]
+
+
+def _find_runs(area: Area, file: Path, cells: Rows) -> list[dict[str, Any]]:
+    """Return the descriptions of the runs that recorded rows of a file."""
+    runs = json.loads((file.parent / "env.json").read_text(encoding="utf-8"))["runs"]
+    shown = {row["run"] for row in cells}
+    return [run for run in runs if run["benchmark"] == area.name and str(run["run"]) in shown]
+
+
+def _find_loads(recorded: Recorded) -> dict[str, float]:
+    """Return the highest load at the start of the runs of each area, by its title."""
+    return {
+        area.title: max(run["load"]["start"] for run in runs)
+        for area, _, file, cells in recorded
+        if (runs := _find_runs(area, file, cells))
+    }
+
+
+def _caveats(loads: dict[str, float]) -> list[str]:
     lines = ["`python bench/render.py` renders this page from `bench/results`: do not edit it.", ""]
-    for text in _CAVEATS:
+    busy = [f"{title} (up to {load})" for title, load in loads.items() if load > LOAD_LIMIT]
+    texts = [*_CAVEATS, "Runs start at a load of one at most"]
+    texts[-1] += f", apart from: {', '.join(busy)}." if busy else "."
+    for text in texts:
         lines += textwrap.wrap(text, _PROSE, initial_indent="- ", subsequent_indent="  ")
     return [*lines, ""]
 
@@ -386,7 +430,8 @@ def _part(answers: Iterable[str]) -> str:
 
 def _section(area: Area, rows: Sequence[Row], cells: Rows) -> list[str]:
     case = ", ".join(area.case).replace("_", " ")
-    lines = [f"## {area.title}", "", *textwrap.wrap(area.caveat, _PROSE), ""]
+    notes = f"{area.caveat} {_describe_caches(area, cells)}"
+    lines = [f"## {area.title}", "", *textwrap.wrap(notes, _PROSE), ""]
     lines += [f"| {case} | {area.subject} | {_COLUMNS} | rounds | spread |"]
     lines += ["|---|--:|--:|--:|--:|--:|--:|--:|"]
     lines += [
@@ -399,6 +444,15 @@ def _section(area: Area, rows: Sequence[Row], cells: Rows) -> list[str]:
     what = "ratio to the best peer" if any(row.ratio for row in rows) else "share of the limit"
     picture = f"![{area.title}: {what}]({IMAGES}/{area.key}.svg)"
     return [*lines, "", picture, ""]
+
+
+def _describe_caches(area: Area, cells: Rows) -> str:
+    """Return the state of the caches, which a column has or the runner fixes."""
+    if area.name in CACHES:
+        return CACHES[area.name]
+    emptied = "The page cache is emptied before each measurement."
+    states = {"yes": emptied, "no": "The files are in the page cache."}
+    return states[cells[-1]["cold"]]
 
 
 def _missing(results: Path) -> list[str]:
@@ -417,15 +471,14 @@ def _missing(results: Path) -> list[str]:
     return [*lines, *(f"- `bench/{file}`" for file in dict.fromkeys(absent)), ""]
 
 
-def _reproduction(recorded: Sequence[tuple[Area, Sequence[Row], Path, Rows]]) -> list[str]:
+def _reproduction(recorded: Recorded) -> list[str]:
     lines = ["## Reproduction", "", "On an idle machine; `make benchmarks` runs them all:", ""]
     seen: set[str] = set()
     for area, _, file, cells in recorded:
         if area.name in seen:
             continue
         seen.add(area.name)
-        runs = json.loads((file.parent / "env.json").read_text(encoding="utf-8"))["runs"]
-        own = [run for run in runs if run["benchmark"] == area.name]
+        own = _find_runs(area, file, cells)
         lines += [
             f"- **{area.name}**: `{file.parent.name}`, commit `{cells[-1]['commit']}`",
             "",
@@ -439,12 +492,18 @@ def _reproduction(recorded: Sequence[tuple[Area, Sequence[Row], Path, Rows]]) ->
 
 
 def _facts(run: dict[str, Any]) -> list[str]:
-    """Return the machine of a run and its load."""
+    """Return the machine of a run, its load and the versions of programs."""
     machine = run["machine"]
     facts = [str(machine[key]) for key in ("processor", "kernel") if machine.get(key)]
     facts += [f"{machine['cores']} cores", f"load {run['load']['start']} to {run['load']['end']}"]
-    text = "; ".join(facts)
+    text = "; ".join([*facts, _list_versions(run["versions"])])
     return [*(f"    {line}" for line in textwrap.wrap(text, _PROSE - 4)), ""]
+
+
+def _list_versions(versions: dict[str, Any]) -> str:
+    single = {name: version for name, version in versions.items() if isinstance(version, str)}
+    named = [*(single | versions.get("peers", {})).items()]
+    return ", ".join([*(f"{name} {version}" for name, version in named), *versions.get("mpi", [])])
 
 
 def _wrap_command(command: str) -> list[str]:

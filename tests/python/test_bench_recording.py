@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -276,7 +277,8 @@ def test_the_environment_of_this_machine_has_every_fact(tmp_path: Path) -> None:
     names = "command settings commit dirty machine file_systems versions"
     assert sorted(facts) == sorted(names.split())
     assert sorted(facts["machine"]) == ["cores", "kernel", "memory_bytes", "processor"]
-    assert sorted(facts["versions"]) == ["gcc", "mpi", "numpy", "pario", "python"]
+    assert sorted(facts["versions"]) == ["gcc", "mpi", "numpy", "pario", "peers", "python"]
+    assert facts["versions"]["peers"]["h5py"] == metadata.version("h5py")
     json.dumps(facts)
 
 

@@ -1,6 +1,7 @@
 """The page of benchmarks is that of the recorded results, and of nothing else."""
 
 import ast
+import json
 import re
 import shutil
 import sys
@@ -79,6 +80,37 @@ def test_a_changed_csv_changes_the_page(results: Path) -> None:
     assert "9.87 s" not in before
     assert re.search(r'<b style="color:#c00">0\.\d\d</b>', line), "a ratio below 1 is red"
     assert changed["images/benchmarks/fix.svg"] != plots["images/benchmarks/fix.svg"]
+
+
+def test_the_page_names_the_areas_that_were_recorded_on_a_busy_machine(results: Path) -> None:
+    [described] = results.glob("*-29-*/env.json")
+    facts = json.loads(described.read_text())
+    text = "Runs start at a load of one at most, apart from: "
+    before = " ".join(render.render(results)[0].split())
+    assert "apart from: pario tune (up to " in before
+    for run in facts["runs"]:
+        run["load"]["start"] = 2.75 if run["benchmark"] == "micro" else 0.5
+    described.write_text(json.dumps(facts))
+    after = " ".join(render.render(results)[0].split())
+    assert f"{text}Single functions (up to 2.75)." in after
+
+
+def test_each_section_has_the_state_of_the_caches_and_each_run_its_versions() -> None:
+    assert {area.name for area in render.AREAS} - set(render.CACHES) == {"move", "small_files"}
+    page, _ = render.render(render.RESULTS)
+    sections = re.findall(r"^## (.*?)\n\n(.*?)\n\n\|", page, re.M | re.S)[1:]
+    words = re.compile(r"cache|waits for the disk|kernel keeps")
+    assert [title for title, notes in sections if not words.search(notes)] == []
+    _, _, reproduction = page.partition("## Reproduction\n")
+    assert reproduction.count("; python 3.") == reproduction.count("- **")
+
+
+def test_a_column_of_cold_runs_describes_the_cache(results: Path) -> None:
+    area = next(area for area in render.AREAS if area.key == "pack")
+    _, _, cells = render.read_area(area, results)
+    assert render._describe_caches(area, cells) == "The files are in the page cache."
+    cells[-1]["cold"] = "yes"
+    assert render._describe_caches(area, cells).startswith("The page cache is emptied")
 
 
 def test_links_at_a_glance_lead_to_rows() -> None:
