@@ -29,11 +29,18 @@ def write_manuals(folder: Path) -> list[Path]:
     texts = {name: shtab.complete(parser, shell) for shell, name in COMPLETIONS.items()}
     page = Manpage(parser)
     page.manual = "pario"
-    texts[_PAGE] = str(page)
+    texts[_PAGE] = name_purpose(str(page), parser.description or "")
     for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     return [folder / name for name in texts]
+
+
+def name_purpose(page: str, purpose: str) -> str:
+    """Adds the purpose to the name of a manual page: `man -k` and `whatis` find it there."""
+    words = " ".join(purpose.split()).rstrip(".")
+    line = f"pario \\- {words[:1].lower()}{words[1:]}"
+    return page.replace(".SH NAME\npario\n", f".SH NAME\n{line}\n", 1)
 
 
 if __name__ == "__main__":

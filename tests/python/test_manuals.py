@@ -37,6 +37,14 @@ def test_the_manual_page_describes_each_command(folder: Path) -> None:
     assert "\\-\\-fail\\-above" in page
 
 
+def test_the_manual_page_is_found_by_its_purpose(folder: Path) -> None:
+    page = folder / "man/man1/pario.1"
+    name = page.read_text(encoding="utf-8").partition(".SH NAME\n")[2].splitlines()[0]
+    assert name.startswith("pario \\- see why a program's I/O is slow")
+    if shutil.which("lexgrog"):  # of man-db
+        assert '"pario - see why' in run_command(["lexgrog", page], status=0).stdout
+
+
 @pytest.mark.parametrize("name", COMPLETIONS.values(), ids=COMPLETIONS)
 def test_completions_know_each_command(folder: Path, name: str) -> None:
     text = (folder / name).read_text(encoding="utf-8")
