@@ -8,9 +8,26 @@ set(
 variable CXX, or install a wheel, which needs no compiler (docs/install.md)"
 )
 
-# A compiler of any name that CMake would find.
+# A compiler of any name that CMake would find, or those that CXX and CC name: pip builds with the
+# names of the compilers that built Python.
 function(pario_require_compiler)
-  if(CMAKE_CXX_COMPILER OR CMAKE_TOOLCHAIN_FILE OR DEFINED ENV{CXX})
+  if(CMAKE_CXX_COMPILER OR CMAKE_TOOLCHAIN_FILE)
+    return()
+  endif()
+  foreach(variable IN ITEMS CXX CC)
+    if(NOT "$ENV{${variable}}" STREQUAL "")
+      separate_arguments(words UNIX_COMMAND "$ENV{${variable}}")
+      list(GET words 0 name)
+      find_program(PARIO_NAMED_${variable} NAMES "${name}" NO_CACHE)
+      if(NOT PARIO_NAMED_${variable})
+        message(
+          FATAL_ERROR
+          "pario: there is no compiler ${name}, which ${variable} names: ${PARIO_REMEDY}"
+        )
+      endif()
+    endif()
+  endforeach()
+  if(NOT "$ENV{CXX}" STREQUAL "")
     return()
   endif()
   find_program(

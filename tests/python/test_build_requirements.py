@@ -36,6 +36,26 @@ def test_without_a_compiler_the_remedy_is_a_compiler_or_a_wheel(tmp_path: Path) 
     assert message.endswith("or install a wheel, which needs no compiler (docs/install.md)")
 
 
+@pytest.mark.parametrize(
+    ("variables", "named"),
+    [
+        ({"CC": "gcc", "CXX": "g++ -pthread"}, "compiler g++, which CXX names"),  # as pip sets them
+        ({"CC": "gcc -pthread"}, "compiler gcc, which CC names"),
+        ({"CXX": "/absent/c++"}, "compiler /absent/c++, which CXX names"),
+        ({"CC": "", "CXX": ""}, "C++ compiler"),
+    ],
+)
+def test_without_the_compiler_that_a_variable_names_the_remedy_is_the_same(
+    tmp_path: Path, variables: dict[str, str], named: str
+) -> None:
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    words = ("-S", str(ROOT), "-B", str(tmp_path / "build"))
+    message = configure(*words, PATH=str(folder), **variables)
+    assert message.startswith(f"pario: there is no {named}: install g++ 11 or later")
+    assert message.endswith("or install a wheel, which needs no compiler (docs/install.md)")
+
+
 @pytest.mark.parametrize(("compiler", "version"), [("GNU", "9.4.0"), ("Clang", "14.0.6")])
 def test_an_old_compiler_is_named_with_its_version(compiler: str, version: str) -> None:
     message = configure(
