@@ -123,6 +123,28 @@ def test_an_unknown_option_prints_the_usage_of_its_command(
     assert "unrecognized arguments: --foo" in text
 
 
+@pytest.mark.parametrize(
+    ("words", "name", "expected"),
+    [
+        ("unpack a.pack --stdout x y", "members", ["x", "y"]),
+        ("unpack a.pack x -o d y --strict z", "members", ["x", "y", "z"]),
+        ("ls -l a.pack x", "patterns", ["x"]),
+        ("ls a.pack -l x", "patterns", ["x"]),
+        ("fs a --json b", "paths", ["a", "b"]),
+        ("fs --json", "paths", ["."]),
+    ],
+)
+def test_words_may_stand_behind_options(words: str, name: str, expected: list[str]) -> None:
+    found = getattr(build_parser().parse_args(words.split()), name)
+    assert [str(one) for one in found] == expected
+
+
+def test_a_wrong_word_behind_an_option_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["fs", "a", "--json", "s3://b"])
+    assert "argument PATH: s3://b: 's3:' is not supported" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("place", ["run", "add_arguments"])
 def test_an_interrupted_command_says_so_in_one_line(
     place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -116,9 +116,26 @@ class _CommandParser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         found, unknown = super().parse_known_args(args, namespace)
+        unknown = self._take_words_behind_options(found, unknown)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(map(wording.printable, unknown))}")
         return found, unknown
+
+    def _take_words_behind_options(
+        self, found: argparse.Namespace, unknown: list[str]
+    ) -> list[str]:
+        """Adds words to an argument of any number of them, which argparse ends at an option, and
+        returns the others."""
+        several = [one for one in self._get_positional_actions() if one.nargs == "*"]
+        if len(several) != 1 or any(word.startswith("-") for word in unknown):
+            return unknown
+        (action,) = several
+        try:
+            words = [self._get_value(action, word) for word in unknown]
+        except argparse.ArgumentError as error:
+            self.error(str(error))
+        setattr(found, action.dest, [*(getattr(found, action.dest) or []), *words])
+        return []
 
 
 def build_parser(commands: Iterable[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
