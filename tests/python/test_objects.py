@@ -434,6 +434,18 @@ def test_a_conversion_reads_ahead(s3, tmp_path, capsys):
     assert len(gets(s3)) <= 4  # for 600 records
 
 
+def test_a_bucket_that_is_missing_is_named(s3):
+    done = pario("stat", "s3://nobucket/train.prec", check=False)
+    assert done.returncode == 2 and "s3://nobucket/train.prec" in done.stderr
+    assert done.stderr.endswith(" 404 Not Found: NoSuchBucket\n")
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl.gz", "a.arrayrecord"])
+def test_formats_of_groups_are_refused(s3, name):
+    with pytest.raises(ParioError, match=f"s3://bucket/{name}: .* is read from local files only"):
+        Dataset(f"s3://bucket/{name}")
+
+
 def test_a_failed_upload_leaves_nothing(s3, pack, small_parts, capsys):
     s3.inject({"kind": "status", "status": 400, "path": "partNumber=2"})
     command = ["records", "convert", "s3://bucket/train.prec", "--to", "prec", "-o"]

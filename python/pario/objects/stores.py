@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -207,8 +208,12 @@ def _denial(error: BaseException) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """The first line of an exception of obstore, which ends with the source of the error."""
-    return str(error).partition("\n")[0].strip()
+    """The first line of an exception of obstore, which ends with the source of the error; the code
+    of a server of S3 in place of the begin of its document, such as NoSuchBucket."""
+    text = str(error)
+    line = text.partition("\n")[0].strip()
+    code = re.search(r"<Code>(\w+)</Code>", text)
+    return line.partition("<?xml")[0] + code[1] if code else line
 
 
 class _Fsspec:

@@ -67,13 +67,17 @@ class Foreign:
         typed: bool = False,
     ) -> Decoder:
         """Opens a file. Raises ParioError if the package is missing or cannot read the file."""
+        self.require_local(path)
+        with self.errors(path):
+            return self._open(path, column, verify, typed)
+
+    def require_local(self, path: str) -> None:
+        """Raises ParioError if the path is the URL of an object."""
         if is_url(path):
             raise ParioError(
                 f"{path}: {self.title} is read from local files only; pario records convert"
                 " --to prec makes a file that can be read from a store"
             )
-        with self.errors(path):
-            return self._open(path, column, verify, typed)
 
     @contextmanager
     def errors(self, path: str) -> Iterator[None]:

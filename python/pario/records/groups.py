@@ -43,6 +43,7 @@ class GroupedFile:
         memory: int = MEMORY,
         verify: bool = True,
     ) -> None:
+        foreign.require_local(path)
         self.path, self.foreign, self._column, self._verify = path, foreign, column, verify
         #: Rows are pickled dictionaries in place of JSON.
         self._typed = False
