@@ -11,9 +11,11 @@ import random
 import shlex
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -284,6 +286,24 @@ class TestArrayRecord:
     def test_none(self, tmp_path: Path) -> None:
         path = write_array_record(tmp_path / "a.arrayrecord", [], "group_size:1")
         assert len(Dataset(path)) == 0 and records("index", path) == 0 and len(Dataset(path)) == 0
+
+
+def test_threads_open_a_file_once(parquet: Path) -> None:
+    """Python 3.11 may fail if several threads parse the arrays of restart points."""
+    opened = []
+
+    def open_slowly(*arguments: Any) -> Any:
+        opened.append(arguments)
+        time.sleep(0.05)
+        return original(*arguments)
+
+    file = Dataset(parquet).with_typed_rows().file
+    assert isinstance(file, GroupedFile)
+    original = file.foreign._open
+    file.foreign = replace(file.foreign, _open=open_slowly)
+    with ThreadPoolExecutor(4) as team:
+        rows = [len(one.offsets) - 1 for one in team.map(file.decode, range(len(GROUPS)))]
+    assert (tuple(rows), len(opened)) == (GROUPS, 1)
 
 
 class TestCommands:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pario._native import read_record_groups, write_record_groups
@@ -22,6 +24,14 @@ if TYPE_CHECKING:
 
 #: Bytes of decoded groups that a file keeps.
 MEMORY = 256 << 20
+
+
+@dataclass
+class _Opened:
+    """The open file of a process; None: no thread has opened it."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    decoder: Decoder | None = None
 
 
 class GroupedFile:
@@ -51,8 +61,8 @@ class GroupedFile:
         self._kept, self._large = Kept(memory), LargeGroups()
         #: About the decoded bytes of the groups of which records were requested.
         self._sizes: dict[int, int] = {}
-        #: The open file of the package, and the process that opened it.
-        self._decoder: tuple[int, Decoder] | None = None
+        #: The open files of the package, by the process that opened it: not of a forked child.
+        self._opened: dict[int, _Opened] = {}
         #: The places of the groups, and the bytes of their index file; 0: there is none.
         self.groups, self.index_bytes = self._find()
         self._count = int(self.groups.firsts[-1])
@@ -73,7 +83,7 @@ class GroupedFile:
     def with_typed_rows(self) -> GroupedFile:
         """The same file, whose rows are pickled dictionaries of values and arrays."""
         other = copy(self)
-        other._typed, other._decoder, other._kept = True, None, Kept(self.memory)
+        other._typed, other._opened, other._kept = True, {}, Kept(self.memory)
         other._large = LargeGroups()
         return other
 
@@ -193,7 +203,7 @@ class GroupedFile:
         return []
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_decoder": None}
+        return {**self.__dict__, "_opened": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -203,12 +213,14 @@ class GroupedFile:
         self._require_unchanged()
 
     def open_decoder(self) -> Decoder:
-        """The open file of this process."""
-        process, decoder = self._decoder or (0, None)
-        if decoder is None or process != os.getpid():
-            decoder = self.foreign.open(self.path, self._column, self._verify, self._typed)
-            self._decoder = os.getpid(), decoder
-        return decoder
+        """The open file of this process, which its first thread opens."""
+        opened = self._opened.setdefault(os.getpid(), _Opened())
+        with opened.lock:
+            if opened.decoder is None:
+                opened.decoder = self.foreign.open(
+                    self.path, self._column, self._verify, self._typed
+                )
+            return opened.decoder
 
     def _find(self) -> tuple[Groups, int]:
         try:
