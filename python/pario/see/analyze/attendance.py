@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from pario.see.analyze.arrays import Mask
-from pario.see.analyze.model import Meeting
+from pario.see.analyze.progress_model import Meeting
 from pario.see.tables.model import COLLECTIVE, EVENT_KINDS, LAYERS, CurrentCall, Job
 
 _MPIIO = LAYERS.index("mpiio")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pario.see.analyze.mpiio_model import MpiioRow
+from pario.see.analyze.progress_model import Progress
 
 Confidence = Literal["high", "medium", "low"]
 #: The largest part of the time. idle: the processes slept; little: hardly any I/O in a short run;
@@ -59,50 +60,6 @@ class Verdict:
     def is_complete(self) -> bool:
         """True if the run is known well enough for a judgement of the whole of it."""
         return self.covered and self.grade != "unknown"
-
-
-@dataclass(frozen=True)
-class CallInProgress:
-    """A call that a thread has not finished, with the calls inside it."""
-
-    rank: int  # -1: no MPI
-    pid: int
-    host: str
-    program: str
-    thread: int
-    function: str  # the outermost: the call of the program
-    inner: str  # the innermost call inside it; empty: none
-    path: str  # empty: none, or not known
-    start: float
-    seconds: float  # so far; at least, if the end is not known
-    offset: int  # -1: not known
-    length: int  # bytes requested; 0: not known
-    waits_for: str  # "a lock that another process holds"; empty: not known
-
-
-@dataclass(frozen=True)
-class Meeting:
-    """A collective call in which ranks wait for others."""
-
-    function: str
-    path: str
-    seconds: float  # since the last of them arrived
-    arrived: tuple[int, ...]
-    missing: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The state of the run when its logs were read."""
-
-    state: Literal["ended", "running", "killed"] = "ended"
-    moment: float = 0.0  # of reading; the end of a killed run
-    exact: bool = True  # False: the end of a killed run is not known, and later than `moment`
-    last_activity: float = 0.0  # the last moment at which a process made or ended a call
-    stuck: bool = False  # calls hang: the verdict begins with them
-    calls: tuple[CallInProgress, ...] = ()
-    meetings: tuple[Meeting, ...] = ()  # those that lack ranks for a long time
-    sentence: str = ""  # empty: the run has ended
 
 
 @dataclass(frozen=True)
@@ -489,7 +446,7 @@ class Analysis:
     outliers: tuple[Outlier, ...] = ()  # single slow calls, longest first, at most 10
     stacks: tuple[StackRow, ...] = ()  # call stacks of I/O by seconds, at most 1000
     kernel: KernelTotals | None = None  # None: the log has no counters of the kernel
-    progress: Progress = Progress()
+    progress: Progress = field(default_factory=Progress)
     overlaps: tuple[OverlappingWrites, ...] = ()  # possible corruption, most bytes first
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 
 from pario.see.analyze.attendance import find_meetings
 from pario.see.analyze.facts import Facts
-from pario.see.analyze.model import CallInProgress, Meeting, Progress
+from pario.see.analyze.progress_model import CallInProgress, Meeting, Progress
 from pario.see.tables.model import CurrentCall
 from pario.wording import name, plural, ranks, seconds
 

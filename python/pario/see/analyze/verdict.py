@@ -13,7 +13,8 @@ import numpy as np
 from pario.see.analyze.accounts import EXEC, image_seconds
 from pario.see.analyze.arrays import sums
 from pario.see.analyze.facts import Facts
-from pario.see.analyze.model import Bound, Finding, KernelTotals, Progress, Split, Verdict
+from pario.see.analyze.model import Bound, Finding, KernelTotals, Split, Verdict
+from pario.see.analyze.progress_model import Progress
 from pario.see.analyze.reconcile import queue_sentence, unexplained_seconds, unseen_sentence
 from pario.see.analyze.sentence import LEAST_MESSAGES, Ruling, grade, is_efficient, sentence
 from pario.see.analyze.summaries import stored_bytes

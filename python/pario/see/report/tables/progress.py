@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pario.see.analyze.model import CallInProgress, Progress
+from pario.see.analyze.progress_model import CallInProgress, Progress
 from pario.see.report.table import CODE, PATH, SECONDS, Column, Table, count_column, field_column
 
 
