@@ -221,7 +221,8 @@ def is_read(path: Path) -> bool:
 
 
 def _drop_inherited_marks() -> None:
-    """A child that lives on would keep checkpoints that its parent has finished reading."""
+    """Removes the marks in the child of a fork, which would keep checkpoints that its parent has
+    finished reading."""
     for mark in list(_marks):
         mark.remove()
 

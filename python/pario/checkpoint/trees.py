@@ -83,7 +83,7 @@ def _class_of(value: tuple[Any, ...], name: str) -> dict[str, Any]:
 
 
 def names_of_keys(keys: Mapping[Any, Any] | Sequence[Any]) -> dict[Any, str]:
-    """For each key of a dictionary its part of array names; all parts differ."""
+    """The part of an array name for each key of a dictionary; all parts differ."""
     found: dict[Any, str] = {}
     used = set()
     for key in keys:

@@ -81,7 +81,7 @@ const HintInfo* find(Table table, std::string_view name) {
 
 std::string_view nearest(Table table, std::string_view name) {
   std::string_view best;
-  std::size_t far = 2 + name.size() / 4;  // more edits make another word
+  std::size_t far = 2 + name.size() / 4;  // edits; a word as far away is not meant
   const auto consider = [&](std::string_view candidate) {
     const std::size_t edits = distance(candidate, name);
     if (edits >= far) return;

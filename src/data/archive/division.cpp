@@ -40,7 +40,7 @@ class Divider {
     const std::uint64_t middle = before_ + weight_of(entries_[number]) / 2;
     const auto shard =
         static_cast<std::uint32_t>(static_cast<__uint128_t>(middle) * division_.shards / all_);
-    return std::min(shard, open_.shard + 1);  // none stays empty
+    return std::min(shard, open_.shard + 1);  // leaves no shard without members
   }
 
   bool must_close(std::size_t number) const {
@@ -91,9 +91,8 @@ void arrange(std::vector<Entry>& entries) {
   std::vector<Entry> links, directories;
   for (Entry& entry : entries)
     if (comes_last(entry)) (entry.linked ? links : directories).push_back(entry);
-  std::erase_if(
-      entries,
-      comes_last);  // most stay: a stable partition would move all of them to new memory and back
+  // Few entries come last: a stable partition would move all others to new memory and back.
+  std::erase_if(entries, comes_last);
   std::ranges::move(links, std::back_inserter(entries));
   std::ranges::move(directories | std::views::reverse, std::back_inserter(entries));
 }

@@ -19,8 +19,8 @@ int open_short(int root, const char* name, int flags) {
   const int all = flags | O_NOFOLLOW | O_CLOEXEC;
   const How how = {.flags = static_cast<std::uint64_t>(all), .mode = 0, .resolve = kThroughNoLink};
   const long opened = base::system_call(kOpenat2, root, name, &how, sizeof how);
-  if (opened == -ENOSYS || opened == -EPERM)
-    return ::openat(root, name, all);  // EPERM: sandboxes that do not know the call
+  // Old kernels do not have the call, and old sandboxes reject it with EPERM.
+  if (opened == -ENOSYS || opened == -EPERM) return ::openat(root, name, all);
   if (opened < 0) errno = static_cast<int>(-opened);
   return static_cast<int>(std::max(opened, -1L));
 }

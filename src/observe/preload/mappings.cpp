@@ -11,8 +11,9 @@ namespace pario::preload::mappings {
 namespace {
 
 constexpr std::size_t kEntries = 4096;
-constexpr std::uint64_t kInitialNs = 5'000'000;  // of looking that is free
-constexpr std::uint64_t kShare = 100;            // looking takes at most this part of the time
+// The looks at resident pages take at most kInitialNs and a kShare-th of the time since the first
+// mapping; one per second is made in any case.
+constexpr std::uint64_t kInitialNs = 5'000'000, kShare = 100;
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
 struct Entry {
@@ -24,7 +25,7 @@ struct Entry {
 
 struct Table {
   std::uint64_t lock;
-  std::size_t used;  // entries beyond have never been used
+  std::size_t used;  // entries from this one on have never been used
   Entry entries[kEntries];
   std::uint64_t faults;             // major faults of the process at the last look
   std::uint64_t first, last, took;  // ns: of the first mapping, of the last look, of all looks
@@ -62,7 +63,7 @@ void remove_locked(std::uintptr_t begin, std::uintptr_t end) {
   }
 }
 
-/// True if a look is due.
+/// True if the resident pages may be looked at again.
 bool is_due(std::uint64_t now) {
   return now - table.last >= kSecond || table.took < kInitialNs + (now - table.first) / kShare;
 }

@@ -14,7 +14,7 @@ void look(bool must);
 /// The same, before a file is closed on which no call has moved bytes: a ring may have done so. At
 /// most a few times in a process.
 void look_for_unused_file();
-/// True if a file that will be closed wants a look.
+/// True if no call has moved bytes of a file: look_for_unused_file() belongs before its close.
 inline bool is_unused(const trace::Record& record) {
   return record.reads + record.writes + record.maps == 0;
 }

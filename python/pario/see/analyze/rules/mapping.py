@@ -29,7 +29,7 @@ MAP = KINDS.index("map")
 MANY_FAULTS = 1000
 FAULT_SECONDS = 0.1e-3
 NETWORK_FAULT_SECONDS = 0.5e-3
-# If the time is known that nothing else explains, on network file systems:
+# On network file systems, if the log has the seconds that nothing else explains:
 FEW_REQUESTS, REQUEST = 64, 128 << 10  # of a process; touched bytes of each
 MOST_SECONDS = 20e-3  # of a request: a process that took longer waited for something else
 MANY_MAPS = 1000
