@@ -1,7 +1,9 @@
 """The documentation site and its generated parts."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tools.site import commands
@@ -76,25 +78,60 @@ def test_the_first_page_is_the_readme() -> None:
     assert make_first_page(text) == expected
 
 
-@pytest.mark.system
-@pytest.mark.browser
-def test_the_site_opens_and_finds_words_without_a_network(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A browser for the site, which is built first."""
     pytest.importorskip("zensical", reason="zensical is not installed")
     pytest.importorskip("selenium", reason="selenium is not installed")
-    from tests.python.test_report_browser import webdriver
+    from tests.python.test_report_browser import DRIVER, webdriver
 
     build()
     options = webdriver.ChromeOptions()
     for option in ("headless=new", "no-sandbox", "disable-gpu", "window-size=1280,900"):
         options.add_argument(f"--{option}")
-    driver = webdriver.Chrome(options=options)
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
     driver.set_script_timeout(PATIENCE)
+    yield driver
+    driver.quit()
+
+
+@pytest.mark.system
+@pytest.mark.browser
+def test_the_site_opens_and_finds_words_without_a_network(browser: Any, tmp_path: Path) -> None:
+    browser.get((SITE / "index.html").as_uri())
+    assert search(browser, "Slurm")[0].endswith("how-to/slurm.html")
+    browser.save_screenshot(tmp_path / "search.png")
+
+
+#: Lists the faults of a page: parts beyond the right edge that nothing scrolls to, and absent
+#: pictures.
+CUT = """
+const width = document.documentElement.clientWidth;
+const scrolls = (node) => node && (["auto", "scroll"].includes(getComputedStyle(node).overflowX)
+  || scrolls(node.parentElement));
+const parts = document.querySelectorAll("article :is(table, pre, img, p, li, h1, h2, h3)");
+const cut = [...parts].filter((part) => part.getBoundingClientRect().right > width + 1
+  && !scrolls(part)).map((part) => part.tagName + " " + part.textContent.slice(0, 60));
+const absent = [...document.images].filter((picture) => !picture.naturalWidth);
+return [document.documentElement.scrollWidth > width ? ["the page"] : [], cut,
+  absent.map((picture) => picture.src)].flat();
+"""
+
+
+@pytest.mark.system
+@pytest.mark.browser
+def test_no_page_of_the_site_is_cut_on_a_phone(browser: Any) -> None:
+    size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
-        driver.get((SITE / "index.html").as_uri())
-        assert search(driver, "Slurm")[0].endswith("how-to/slurm.html")
-        driver.save_screenshot(tmp_path / "search.png")
+        found = {}
+        for page in sorted(SITE.rglob("*.html")):
+            browser.get(page.as_uri())
+            found[page.name] = browser.execute_script(CUT)
     finally:
-        driver.quit()
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert {name: cut for name, cut in found.items() if cut} == {}
+    assert len(found) > 50
 
 
 def search(driver: object, words: str) -> list[str]:
