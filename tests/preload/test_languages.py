@@ -33,7 +33,7 @@ def whole_lines(listing: str) -> Iterator[str]:
 
 def count_by_strace(command: list[str], folder: Path) -> dict[str, tuple[int, int]]:
     """Counts the bytes read and written per file below `folder` with strace."""
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     listing = folder.with_suffix(".strace")
     calls = ",".join(READS + WRITES)
     run_command(
@@ -137,3 +137,24 @@ def test_h5py(trace: Trace, work: Path, tmp_path: Path) -> None:
     run = trace(*command)
     assert (run.status, run.stdout) == (0, "190.0\n")
     assert count_by_log(run, work) == count_by_strace(command, tmp_path / "bare")
+
+
+@pytest.mark.system
+@needs_strace
+def test_rust(trace: Trace, work: Path, tmp_path: Path) -> None:
+    """ruff is written in Rust; its threads read sources, and it rewrites those with findings."""
+    ruff = Path(sys.executable).parent / "ruff"
+    if not ruff.exists():
+        pytest.skip("no ruff beside this Python (pip install ruff)")
+    command = [str(ruff), "check", "--isolated", "--no-cache", "--quiet", "--fix", "."]
+    for folder in (work, tmp_path / "bare"):
+        folder.mkdir(exist_ok=True)
+        for number in range(20):
+            (folder / f"source{number}.py").write_text("import os\nprint(1)\n" * 40)
+    run = trace(*command)
+    assert run.status == 0, run.stderr
+    assert (work / "source7.py").read_text() == "print(1)\n" * 40
+    counted = count_by_log(run, work)
+    assert len(counted) == 20
+    assert all(read and written for read, written in counted.values())
+    assert counted == count_by_strace(command, tmp_path / "bare")

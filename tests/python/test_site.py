@@ -32,6 +32,16 @@ def test_each_row_of_supported_systems_is_tested_or_says_so() -> None:
     assert [row for row in untested if not honest.search(row)] == []
 
 
+def test_the_readme_names_systems_that_have_a_row() -> None:
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    _, _, named = readme.partition("for every dynamically linked program: ")
+    named = named.partition(" ([supported systems]")[0].replace("untested: ", "")
+    kinds = {"serial", "threaded", "MPI"}
+    systems = {one.strip(" ();") for one in re.split(r"[,;(]", named)} - kinds
+    assert "Rust" in systems
+    assert {one for one in systems if one not in SUPPORTED} == set()
+
+
 @pytest.mark.parametrize("page", COMPARED)
 def test_each_feature_of_pario_names_its_test(page: str) -> None:
     rows = [line for line in COMPARED[page].splitlines() if line.startswith("| ")][1:]
