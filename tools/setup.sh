@@ -61,6 +61,7 @@ system pkg-config pkgconf checkpoints-from-C-and-Fortran
 all stress-ng stress-ng make-flaky
 all qemu-aarch64-static qemu-user-static tests-of-the-wheel-for-aarch64
 all ncdump netcdf-bin checkpoints-read-by-others
+all luac5.4 lua5.4 the-module-file-of-Lmod
 "
 case $level in
   build) levels="build" ;;
@@ -142,6 +143,8 @@ if includes all; then
     echo "setup: webdataset, tfrecord, array_record or keras is not available (for: other loaders)"
   install_into "$venv" transformers xarray h5netcdf netCDF4 zarr ||
     echo "setup: transformers, xarray, netCDF4 or zarr is not available (for: checkpoint readers)"
+  install_into "$venv" py-rattler-build ||
+    echo "setup: py-rattler-build is not available (for: a test of the recipe for conda-forge)"
   # 600 MB, and a minute: XLA, and SciPy with it.
   install_into "$venv" "jax>=0.10" "orbax-checkpoint>=0.12" ||
     echo "setup: JAX or Orbax is not available (for: tests with JAX)"

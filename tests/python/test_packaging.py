@@ -87,6 +87,23 @@ def test_the_conda_recipe_has_the_requirements_of_the_project() -> None:
     assert recipe["requirements"]["run"] == [f"python {PROJECT['requires-python']}", *runs]
 
 
+def test_rattler_build_renders_the_conda_recipe(tmp_path: Path) -> None:
+    """As conda-forge does before a build, with names of its compilers; it builds nothing."""
+    rattler = pytest.importorskip("rattler_build", reason="py-rattler-build is not installed")
+    variants = tmp_path / "variants.yaml"
+    compilers = {"c_compiler": "gcc", "cxx_compiler": "gxx", "c_stdlib": "sysroot"}
+    lines = [*(f"{name}: [{one}]" for name, one in compilers.items()), "python: ['3.12.*']"]
+    variants.write_text("\n".join(lines) + "\n")
+    recipe = rattler.Stage0Recipe.from_file(FOLDER / "conda-forge/recipe.yaml")
+    [rendered] = recipe.render(rattler.VariantConfig.from_file(variants))
+    made = rendered.recipe.to_dict()
+    assert made["package"] == {"name": PROJECT["name"], "version": RELEASES[0]}
+    assert made["requirements"]["build"][:2] == ["gcc_linux-64", "gxx_linux-64"]
+    assert "${{" not in str(made["requirements"])
+    script = made["build"]["script"]
+    assert script.startswith("${{ PYTHON }} -m pip install . --no-deps --no-build-isolation")
+
+
 def test_the_easybuild_recipe_has_the_requirements_of_the_project() -> None:
     recipe: dict[str, list[tuple[str, str]]] = {}
     exec(read(f"easybuild/pario-{RELEASES[0]}-foss-2023b.eb"), recipe)
