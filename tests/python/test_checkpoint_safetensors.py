@@ -115,6 +115,20 @@ def test_ranks_write_one_file_of_both_formats(tmp_path: Path) -> None:
     assert (found["w"] == full).all() and (found["b"] == full[0]).all()
 
 
+def test_names_and_texts_that_no_reader_accepts_are_refused(tmp_path: Path) -> None:
+    tensors = {"__metadata__": np.zeros(3), "b": np.zeros(2)}
+    with pytest.raises(CheckpointError, match="tensor '__metadata__': safetensors files have"):
+        checkpoint.write_safetensors(tmp_path / "a", tensors)
+    with pytest.raises(CheckpointError, match="metadata 'step': 1; expected text"):
+        checkpoint.write_safetensors(tmp_path / "a", {}, {"step": 1})
+    with (
+        Writer(None, tmp_path / "run", durable=False, safetensors=True) as writer,
+        pytest.raises(CheckpointError, match="tensor '__metadata__'"),
+    ):
+        writer.save(1, tensors)
+    assert not (tmp_path / "a").exists() and not list((tmp_path / "run").glob("*.h5*"))
+
+
 def test_several_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="safetensors=True, files='rank'; expected files=1"):
         Writer(None, tmp_path, files="rank", safetensors=True)

@@ -40,6 +40,8 @@ MOST_HEADER_BYTES = 100_000_000
 #: Most bytes of the length of an axis, and of the rest of a tensor with the gap before it.
 _AXIS_BYTES, _ENTRY_BYTES = 24, 300
 _FORMAT = {"format": "pt"}  # transformers requires it
+#: The entry of a header with text about the file.
+METADATA = "__metadata__"
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,12 @@ class Tensor:
     shape: Shape
     place: int  # first byte in the file
     nbytes: int
+
+
+def check_name(name: str) -> None:
+    """Raises CheckpointError if no tensor of a safetensors file can have this name."""
+    if name == METADATA:
+        raise CheckpointError(f"tensor '{name}': safetensors files have another entry of this name")
 
 
 def encode_header(entries: Mapping[str, Any]) -> bytes:
@@ -74,8 +82,10 @@ def encode_covering_header(tensors: Sequence[Tensor], start: int, size: int) -> 
     Raises CheckpointError where the header needs more bytes, or more than safetensors allows.
     """
     used = {tensor.name for tensor in tensors}
+    for name in used:
+        check_name(name)
     free = (name for number in count() if (name := f"pario.{number}") not in used)
-    entries: dict[str, Any] = {"__metadata__": _FORMAT}
+    entries: dict[str, Any] = {METADATA: _FORMAT}
     at = start
     whole_file = Tensor("", "", (), size, 0)
     for tensor in (*sorted(tensors, key=lambda one: one.place), whole_file):

@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 
 from pario.checkpoint.errors import CheckpointError
-from pario.checkpoint.safetensors import MOST_HEADER_BYTES, NAMES, TYPES, encode_header
+from pario.checkpoint.safetensors import (
+    METADATA,
+    MOST_HEADER_BYTES,
+    NAMES,
+    TYPES,
+    check_name,
+    encode_header,
+)
 from pario.checkpoint.tensors import is_tensor, to_array, to_tensor
 from pario.paths import local_path
 from pario.publishing import replacing
@@ -41,7 +48,8 @@ def write_safetensors(
     Raises
     ------
     CheckpointError
-        If a type is not one of safetensors, or the file cannot be written; names tensor or file.
+        If a type or a name is not one of safetensors, a value of ``metadata`` is no text, or the
+        file cannot be written; names tensor, key or file.
 
     Examples
     --------
@@ -55,9 +63,13 @@ def write_safetensors(
     [0.0, 1.0, 2.0]
     """
     target = local_path(path, CheckpointError)
-    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    for key, value in (metadata or {}).items():
+        if not isinstance(value, str):
+            raise CheckpointError(f"metadata '{key}': {value!r}; expected text")
+    header: dict[str, Any] = {METADATA: dict(metadata)} if metadata else {}
     contents, at = [], 0
     for name, value in tensors.items():
+        check_name(name)
         if is_tensor(value):
             array, kind = to_array(value)
         else:
@@ -120,7 +132,7 @@ def read_safetensors(path: str | os.PathLike[str]) -> dict[str, Any]:
         if not 2 <= length <= min(MOST_HEADER_BYTES, content.size - 8):
             raise ValueError("the header has a wrong length")
         header = json.loads(content[8 : 8 + length].tobytes())
-        header.pop("__metadata__", None)
+        header.pop(METADATA, None)
         return {name: _tensor(content[8 + length :], **facts) for name, facts in header.items()}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CheckpointError(f"{os.fspath(path)} is no safetensors file: {error}") from error
