@@ -131,7 +131,8 @@ class Run:
         ranks = self.job.processes["rank"]
         self.functions = {int(rank): {} for rank in sorted(ranks[ranks >= 0])}
         for row in self.job.functions:
-            if str(row["category"]) not in ("posix", "stdio") and ranks[row["process"]] >= 0:
+            own = ranks[row["process"]] >= 0
+            if own and str(row["category"]) not in ("posix", "stdio", "peers"):
                 calls = self.functions[int(ranks[row["process"]])]
                 name = self.job.function_names[row["name"]]
                 before = calls.get(name, (0, 0))

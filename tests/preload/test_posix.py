@@ -49,6 +49,23 @@ def test_bytes_through_sockets_are_counted(
     assert (int(process["bytes_received"]), int(process["bytes_sent"])) == (10_160, 10_160)
 
 
+@pytest.mark.parametrize("flags", [("-O1",), ("-O2", "-D_FORTIFY_SOURCE=2")], ids=str)
+def test_waiting_for_descriptors_is_counted_without_events(
+    trace: Trace, build: Compile, flags: tuple[str, ...]
+) -> None:
+    run = trace(build("posix.c", *flags), "polls")
+    assert run.status == 0
+    names = run.job.function_names
+    waits = run.job.functions[run.job.functions["category"] == "peers"]
+    counts = {names[row["name"]]: (int(row["calls"]), int(row["failed"])) for row in waits}
+    assert counts == {
+        **dict.fromkeys(("poll", "ppoll", "select", "pselect", "epoll_pwait"), (1, 0)),
+        "epoll_wait": (2, 1),
+    }
+    assert (waits["seconds"] >= 0.02).all()
+    assert not set(counts) & {names[number] for number in run.job.events["function"]}
+
+
 def test_events_have_the_offsets_of_the_calls(trace: Trace, build: Compile, work: Path) -> None:
     run = trace(build("posix.c"), "data")
     path = work / "data"

@@ -46,6 +46,9 @@ bool prepare_thread();
 std::uint32_t drop_abandoned_calls(std::uintptr_t frame);
 }  // namespace detail
 
+/// True if this thread is inside an MPI call.
+inline bool inside_mpi() { return (detail::context.mpi | detail::context.mpiio) != 0; }
+
 /// The facts of a call that are known before it is made; see CallRow.
 struct CallStart {
   FunctionId function = 0;

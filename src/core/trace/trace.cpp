@@ -151,6 +151,17 @@ void count_call(const Call& call, std::uint32_t file, std::uint64_t bytes) {
   keep_anchor(call.end);
 }
 
+void count_wait(const Call& call) {
+  if (!on()) return;
+  const Inside inside;
+  Slot* slot = my_slot();
+  if (slot == nullptr) return bump(process().lost);
+  const auto bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(call.result, 0));
+  count_function(*slot, call, bytes);
+  if (state.sites.on()) state.sites.count(*slot, call, kNoFile, bytes);
+  keep_anchor(call.end);
+}
+
 void count_untraced(Op op, std::int64_t moved) {
   if (!on()) return;
   Process& row = process();

@@ -25,7 +25,7 @@ namespace pario::trace {
 struct FunctionInfo {
   const char* name;      ///< the symbol, e.g. "pwrite64"; null: no function has this id
   const char* category;  ///< posix, stdio, mpiio, hdf5, netcdf, pnetcdf, adios2, p2p, wait,
-                         ///< collective, rma, mpi (management)
+                         ///< collective, rma, mpi (management), peers (waiting for others)
   Op op = Op::other;     ///< its effect on a file, for events (no meaning for MPI communication)
 };
 
@@ -142,6 +142,9 @@ void count(Record* record, const Call& call);
 /// Counts a call without a file (MPI communication) in the row of its function, and stores an event
 /// with `where` as its offset and `file` as given.
 void count_call(const Call& call, std::uint32_t file, std::uint64_t bytes);
+/// Counts a call that waits for another process in the rows of its function and call site, without
+/// an event.
+void count_wait(const Call& call);
 /// Count the submission of an asynchronous request on a file, and its completion `latency` ticks
 /// later. count() counts the transfer itself.
 void begin_request(Record* record);

@@ -79,6 +79,14 @@ inline void count_open(Symbol symbol, int directory, std::string_view name, int 
                         .open_flags = static_cast<std::uint32_t>(flags)});
 }
 void count_alone(Symbol symbol, Span span, bool failed);
+/// Counts a call that waits for another process, by its function alone.
+inline void count_wait(Symbol symbol, Span span, std::int64_t moved) {
+  trace::count_wait({.function = id_of(symbol),
+                     .op = op_of(symbol),
+                     .start = span.start,
+                     .end = span.end,
+                     .result = moved});
+}
 
 /// The facts of a call before it is made, for count_call().
 inline trace::CallStart start_of(const Transfer& call, const Description& file) {
@@ -131,11 +139,15 @@ bool is_socket(int descriptor);
 template <class Real>
 auto count_untraced(const Transfer& call, Real real) {
   if (!active()) return real();
-  const auto moved = make_shown_call(start_alone(call.symbol), trace::ticks(), real);
+  const std::uint64_t start = trace::ticks();
+  const auto moved = make_shown_call(start_alone(call.symbol), start, real);
   if (!active()) return moved;
-  trace::count_untraced(op_of(call.symbol), moved);
-  if (moved >= kMessage && is_socket(call.descriptor))
-    trace::count_message(op_of(call.symbol), moved);
+  const trace::Op op = op_of(call.symbol);
+  const Symbol facet = op == trace::Op::read ? Symbol::untraced_read : Symbol::untraced_write;
+  const Span span{start, trace::ticks()};
+  trace::count_untraced(op, moved);
+  if (moved >= kMessage && is_socket(call.descriptor)) trace::count_message(op, moved);
+  in_tracer([&] { count_wait(facet, span, moved); });
   return moved;
 }
 
@@ -191,6 +203,15 @@ auto trace_alone(Symbol symbol, Real real) {
   if (!active()) return real();
   return count_call(start_alone(symbol), real,
                     [&](Span span, auto result) { count_alone(symbol, span, is_failure(result)); });
+}
+
+/// Traces a call that waits for another process, and moves no bytes; not one of an MPI library
+/// inside its own calls, whose time is in these.
+template <class Real>
+auto trace_peer_wait(Symbol symbol, Real real) {
+  if (!active() || trace::inside_mpi()) return real();
+  return count_call(start_alone(symbol), real,
+                    [&](Span span, auto result) { count_wait(symbol, span, result < 0 ? -1 : 0); });
 }
 
 }  // namespace pario::preload

@@ -13,9 +13,11 @@ namespace {
 template <class Real, class Bytes>
 auto trace_message(Symbol symbol, trace::Op op, Real real, Bytes bytes) {
   if (!active()) return real();
-  const auto result = make_shown_call(start_alone(symbol), trace::ticks(), real);
-  if (active() && result > 0) trace::count_message(op, bytes(result));
-  return result;
+  return count_call(start_alone(symbol), real, [&](Span span, auto result) {
+    const std::int64_t moved = result < 0 ? -1 : bytes(result);
+    trace::count_message(op, moved);
+    count_wait(symbol, span, moved);
+  });
 }
 
 template <class Real>

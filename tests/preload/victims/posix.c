@@ -7,11 +7,14 @@
 #include <ftw.h>
 #include <glob.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -229,6 +232,29 @@ static void sockets(void) {
   CHECK(recv(ends[1], got, sizeof got, MSG_DONTWAIT) == -1 && errno == EAGAIN);
 }
 
+// Waits of 20 ms and more for a pipe without data, by each function; those without descriptors only
+// sleep.
+static void polls(void) {
+  int pipes[2];
+  CHECK(pipe(pipes) == 0);
+  const int watch = epoll_create1(0);
+  struct epoll_event event = {.events = EPOLLIN};
+  CHECK(epoll_ctl(watch, EPOLL_CTL_ADD, pipes[0], &event) == 0);
+  struct pollfd one = {.fd = pipes[0], .events = POLLIN};
+  const struct timespec patience = {0, 20000000};
+  CHECK(poll(&one, 1, 20) == 0 && ppoll(&one, 1, &patience, NULL) == 0);
+  CHECK(epoll_wait(watch, &event, 1, 20) == 0 && epoll_pwait(watch, &event, 1, 20, NULL) == 0);
+  fd_set set;
+  FD_ZERO(&set);
+  FD_SET(pipes[0], &set);
+  struct timeval brief = {0, 20000};
+  CHECK(select(pipes[0] + 1, &set, NULL, NULL, &brief) == 0);
+  FD_SET(pipes[0], &set);
+  CHECK(pselect(pipes[0] + 1, &set, NULL, NULL, &patience, NULL) == 0);
+  CHECK(poll(NULL, 0, 20) == 0 && select(0, NULL, NULL, NULL, &brief) == 0);
+  CHECK(epoll_wait(-1, &event, 1, 20) == -1 && errno == EBADF);
+}
+
 static void closed(void) {
   close(0), close(1), close(2);
   CHECK(open("first", O_RDWR | O_CREAT, 0644) == 0);
@@ -252,6 +278,7 @@ static const struct {
                  {"closed", closed},
                  {"invalid", invalid},
                  {"sockets", sockets},
+                 {"polls", polls},
                  {"walks", walks},
                  {"attributes", attributes}};
 

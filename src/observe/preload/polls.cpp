@@ -1,0 +1,52 @@
+// Wrappers of calls that wait until descriptors are ready: time in them is waiting for another
+// process, or for a user. Calls without descriptors only sleep, and are passed on.
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+
+#include "observe/preload/calls.hpp"
+
+using namespace pario::preload;
+
+PARIO_WRAP(int, poll, pollfd* waited, nfds_t count, int patience) {
+  const auto real = [&] { return PARIO_REAL(poll)(waited, count, patience); };
+  return count == 0 ? real() : trace_peer_wait(Symbol::poll, real);
+}
+PARIO_WRAP(int, __poll_chk, pollfd* waited, nfds_t count, int patience, size_t capacity) {
+  const auto real = [&] { return PARIO_REAL(__poll_chk)(waited, count, patience, capacity); };
+  return count == 0 ? real() : trace_peer_wait(Symbol::__poll_chk, real);
+}
+PARIO_WRAP(int, ppoll, pollfd* waited, nfds_t count, const timespec* patience,
+           const sigset_t* signals) {
+  const auto real = [&] { return PARIO_REAL(ppoll)(waited, count, patience, signals); };
+  return count == 0 ? real() : trace_peer_wait(Symbol::ppoll, real);
+}
+PARIO_WRAP(int, __ppoll_chk, pollfd* waited, nfds_t count, const timespec* patience,
+           const sigset_t* signals, size_t capacity) {
+  const auto real = [&] {
+    return PARIO_REAL(__ppoll_chk)(waited, count, patience, signals, capacity);
+  };
+  return count == 0 ? real() : trace_peer_wait(Symbol::__ppoll_chk, real);
+}
+PARIO_WRAP(int, select, int count, fd_set* readable, fd_set* writable, fd_set* urgent,
+           timeval* patience) {
+  const auto real = [&] { return PARIO_REAL(select)(count, readable, writable, urgent, patience); };
+  return count == 0 ? real() : trace_peer_wait(Symbol::select, real);
+}
+PARIO_WRAP(int, pselect, int count, fd_set* readable, fd_set* writable, fd_set* urgent,
+           const timespec* patience, const sigset_t* signals) {
+  const auto real = [&] {
+    return PARIO_REAL(pselect)(count, readable, writable, urgent, patience, signals);
+  };
+  return count == 0 ? real() : trace_peer_wait(Symbol::pselect, real);
+}
+PARIO_WRAP(int, epoll_wait, int fd, epoll_event* events, int capacity, int patience) {
+  return trace_peer_wait(Symbol::epoll_wait,
+                         [&] { return PARIO_REAL(epoll_wait)(fd, events, capacity, patience); });
+}
+PARIO_WRAP(int, epoll_pwait, int fd, epoll_event* events, int capacity, int patience,
+           const sigset_t* signals) {
+  return trace_peer_wait(Symbol::epoll_pwait, [&] {
+    return PARIO_REAL(epoll_pwait)(fd, events, capacity, patience, signals);
+  });
+}
