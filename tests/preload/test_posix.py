@@ -66,6 +66,12 @@ def test_waiting_for_descriptors_is_counted_without_events(
     assert not set(counts) & {names[number] for number in run.job.events["function"]}
 
 
+def test_sync_of_all_file_systems_counts_on_the_root(trace: Trace, build: Compile) -> None:
+    run = trace(build("posix.c"), "synchronise")
+    assert run.status == 0
+    assert select_counts(run.counts("/"), syncs=0, opens=0) == {"syncs": 2, "opens": 0}
+
+
 def test_events_have_the_offsets_of_the_calls(trace: Trace, build: Compile, work: Path) -> None:
     run = trace(build("posix.c"), "data")
     path = work / "data"

@@ -175,8 +175,9 @@ PARIO_WRAP(int, sync_file_range, int fd, off_t offset, off_t size, unsigned flag
                              [&] { return PARIO_REAL(sync_file_range)(fd, offset, size, flags); });
 }
 
+// Counts on the root directory, because the call waits for all file systems.
 PARIO_WRAP(void, sync, void) {
-  trace_alone(Symbol::sync, [] { return PARIO_REAL(sync)(), 0; });
+  trace_on_path(Symbol::sync, AT_FDCWD, "/", [] { return PARIO_REAL(sync)(), 0; });
 }
 
 #define FTRUNCATE(name)                                               \

@@ -255,6 +255,11 @@ static void polls(void) {
   CHECK(epoll_wait(-1, &event, 1, 20) == -1 && errno == EBADF);
 }
 
+static void synchronise(void) {
+  sync();
+  sync();
+}
+
 static void closed(void) {
   close(0), close(1), close(2);
   CHECK(open("first", O_RDWR | O_CREAT, 0644) == 0);
@@ -280,7 +285,8 @@ static const struct {
                  {"sockets", sockets},
                  {"polls", polls},
                  {"walks", walks},
-                 {"attributes", attributes}};
+                 {"attributes", attributes},
+                 {"synchronise", synchronise}};
 
 int main(int argc, char** argv) {
   for (size_t i = 0; argc == 2 && i < sizeof scenarios / sizeof scenarios[0]; ++i)
