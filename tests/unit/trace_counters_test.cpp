@@ -235,6 +235,7 @@ TEST(Samples, TellNumbersFromTextFromBytes) {
   EXPECT_EQ(numbers.lines, 2u);
   const Sample text = look_at("time step 17 done\n");
   EXPECT_TRUE(text.text && !text.numbers);
+  EXPECT_FALSE(look_at("1021,255.25,ok\n1022,255.5,ok\n").numbers) << "a table with words";
   EXPECT_FALSE(look_at(std::string(4096, 'd')).numbers) << "letters of exponents, no digits";
   const Sample bytes = look_at(std::string_view("\0\1\2abc", 6));
   EXPECT_TRUE(!bytes.text && !bytes.numbers);
@@ -244,10 +245,19 @@ TEST(Samples, LookAtTheFirstBytesOnly) {
   EXPECT_EQ(look_at(std::string(100000, 'a')).bytes, kSampleSize);
 }
 
+TEST(Samples, OfReadsHaveCountersOfTheirOwn) {
+  Record row{};
+  apply(row, look_at("1.5 2.5\n"), Op::read);
+  apply(row, look_at("text"), Op::read);
+  EXPECT_EQ(row.sampled_reads, 2u);
+  EXPECT_EQ(row.sampled_read_numbers, 1u);
+  EXPECT_EQ(row.sampled_writes, 0u);
+}
+
 TEST(Samples, BecomeRareAsWritesGrowMany) {
   Record row{};
   int sampled = 0;
-  for (row.writes = 1; row.writes <= 4096 * 10; ++row.writes) sampled += is_sampled(row, 1);
+  for (row.writes = 1; row.writes <= 4096 * 10; ++row.writes) sampled += is_sampled(row.writes, 1);
   EXPECT_EQ(sampled, 13 + 9);
 }
 

@@ -26,12 +26,17 @@ Sample look_at(std::string_view data) {
   };
   const std::uint64_t size = data.size();
   const bool text = size != 0 && characters(is_text_character) == size;
-  return {
-      size, characters([](unsigned char c) { return c == '\n'; }), text,
-      text && 10 * characters(is_number_character) >= 8 * size && 3 * characters(is_digit) >= size};
+  return {size, characters([](unsigned char c) { return c == '\n'; }), text,
+          text && 20 * characters(is_number_character) >= 19 * size &&
+              3 * characters(is_digit) >= size};
 }
 
-void apply(Record& row, const Sample& sample) {
+void apply(Record& row, const Sample& sample, Op op) {
+  if (op == Op::read) {
+    ++row.sampled_reads;
+    row.sampled_read_numbers += sample.numbers;
+    return;
+  }
   ++row.sampled_writes;
   row.sampled_bytes += sample.bytes;
   row.sampled_text += sample.text;

@@ -299,19 +299,19 @@ inline void apply_completion(Record& row, std::uint64_t latency) {
   row.slowest_async_time = std::max(row.slowest_async_time, latency);
 }
 
-/// Returns true if one of the last `calls` writes that `row` counted is to be sampled: the first,
-/// second, fourth, ... and every 4096th.
-inline bool is_sampled(const Record& row, std::uint64_t calls) {
-  return (row.writes & (row.writes - 1)) == 0 || row.writes % 4096 < calls;
+/// Returns true if one of the last `calls` reads or writes, of which a row has counted `all`, is to
+/// be sampled: the first, second, fourth, ... and every 4096th.
+inline bool is_sampled(std::uint64_t all, std::uint64_t calls) {
+  return (all & (all - 1)) == 0 || all % 4096 < calls;
 }
 
 inline constexpr std::size_t kSampleSize = 256;
-/// A sample of the first bytes of a write.
+/// A sample of the first bytes of a read or write.
 struct Sample {
   std::uint64_t bytes, lines;
   bool text, numbers;
 };
 Sample look_at(std::string_view data);
-void apply(Record& row, const Sample& sample);
+void apply(Record& row, const Sample& sample, Op op);
 
 }  // namespace pario::trace

@@ -100,7 +100,7 @@ void count_in_slot(const Call& call, std::uint32_t file, std::uint32_t record,
   const auto size = static_cast<std::size_t>(std::min<std::int64_t>(call.result, kSampleSize));
   const Sample found = look_at({static_cast<const char*>(call.data), size});
   const base::SpinLock lock(row.lock);
-  apply(row, found);
+  apply(row, found, call.op);
 }
 
 void keep_anchor(std::uint64_t now) {
@@ -129,8 +129,8 @@ void detail::lose_call() { bump(process().lost); }
   {
     const base::SpinLock lock(record->lock);
     apply(*record, call, context == kInMpiIo);
-    look = call.op == Op::write && call.data != nullptr && call.result > 0 &&
-           is_sampled(*record, call.calls);
+    look = call.data != nullptr && call.result > 0 &&
+           is_sampled(call.op == Op::read ? record->reads : record->writes, call.calls);
   }
   if (look) sample(*record, call);
   Outcome outcome = outcome_of(call);

@@ -131,7 +131,7 @@ struct Call {
           ///< an asynchronous request, without time of the program; or 0
   std::uint32_t open_flags =
       0;  ///< open(2) flags of the descriptor (MPI-IO: amode, and only at open)
-  const void* data = nullptr;  ///< writes: the first byte written, for samples; may be null
+  const void* data = nullptr;  ///< the first byte read or written, for samples; may be null
   /// Number of equal calls in a row (one-character stdio calls) in one event: asked, result and the
   /// time from start to end are those of all, offset is that of the first.
   std::uint32_t calls = 1;

@@ -34,7 +34,7 @@ struct Transfer {
   int descriptor;
   std::uint64_t asked;
   std::uint64_t where = kAtOffset;  ///< offset, or kAtOffset
-  const void* data = nullptr;       ///< of writes
+  const void* data = nullptr;       ///< the first byte moved, for samples; may be null
 };
 
 struct Span {

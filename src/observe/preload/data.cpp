@@ -77,10 +77,11 @@ std::uint64_t before(const off_t* offset, ssize_t moved) {
 }  // namespace
 
 PARIO_WRAP(ssize_t, read, int fd, void* data, size_t size) {
-  return trace_transfer({Symbol::read, fd, size}, [&] { return PARIO_REAL(read)(fd, data, size); });
+  return trace_transfer({Symbol::read, fd, size, kAtOffset, data},
+                        [&] { return PARIO_REAL(read)(fd, data, size); });
 }
 PARIO_WRAP(ssize_t, __read_chk, int fd, void* data, size_t size, size_t capacity) {
-  return trace_transfer({Symbol::__read_chk, fd, size},
+  return trace_transfer({Symbol::__read_chk, fd, size, kAtOffset, data},
                         [&] { return PARIO_REAL(__read_chk)(fd, data, size, capacity); });
 }
 PARIO_WRAP(ssize_t, write, int fd, const void* data, size_t size) {
@@ -90,7 +91,7 @@ PARIO_WRAP(ssize_t, write, int fd, const void* data, size_t size) {
 
 #define PREAD(name)                                                                  \
   PARIO_WRAP(ssize_t, name, int fd, void* data, size_t size, off_t offset) {         \
-    return trace_transfer({Symbol::name, fd, size, at(offset)},                      \
+    return trace_transfer({Symbol::name, fd, size, at(offset), data},                \
                           [&] { return PARIO_REAL(name)(fd, data, size, offset); }); \
   }
 #define PREAD_CHK(name)                                                                        \

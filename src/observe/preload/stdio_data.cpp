@@ -54,16 +54,16 @@ FREAD_CHK(__fread_unlocked_chk, false)
 FWRITE(fwrite, true)
 FWRITE(fwrite_unlocked, false)
 
-#define FGETS(name, locks)                                                    \
-  PARIO_WRAP(char*, name, char* line, int size, std::FILE* stream) {          \
-    return trace_stream_transfer(                                             \
-        {.symbol = Symbol::name, .stream = stream, .locked = locks},          \
-        [&] { return PARIO_REAL(name)(line, size, stream); }, bytes_of_line); \
+#define FGETS(name, locks)                                                         \
+  PARIO_WRAP(char*, name, char* line, int size, std::FILE* stream) {               \
+    return trace_stream_transfer(                                                  \
+        {.symbol = Symbol::name, .stream = stream, .data = line, .locked = locks}, \
+        [&] { return PARIO_REAL(name)(line, size, stream); }, bytes_of_line);      \
   }
 #define FGETS_CHK(name, locks)                                                          \
   PARIO_WRAP(char*, name, char* line, size_t capacity, int size, std::FILE* stream) {   \
     return trace_stream_transfer(                                                       \
-        {.symbol = Symbol::name, .stream = stream, .locked = locks},                    \
+        {.symbol = Symbol::name, .stream = stream, .data = line, .locked = locks},      \
         [&] { return PARIO_REAL(name)(line, capacity, size, stream); }, bytes_of_line); \
   }
 #define GETDELIM(name)                                                                         \

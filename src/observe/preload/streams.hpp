@@ -12,7 +12,7 @@ struct StreamCall {
   Symbol symbol;
   std::FILE* stream;
   std::uint64_t asked = 0;     ///< bytes; 0: the bytes moved (reads: at least one)
-  const void* data = nullptr;  ///< of writes
+  const void* data = nullptr;  ///< the first byte moved, for samples; may be null
   bool locked = true;          ///< false: an _unlocked call
   bool formatted = false;
   std::uint32_t calls = 1;
