@@ -279,11 +279,13 @@ def _sums(sites: Table, *keys: str) -> Table:
 def describe(frame: Frame) -> str:
     """Return a place: ``solver.c:118 in write_halo``. Without debug information:
     ``write_halo+0x1c in solver``; of a program of the system, ``lmp (it has no line
-    information)``."""
+    information)``; of a script of Perl or similar, its name."""
     module = (frame.module or frame.file).rpartition("/")[2]
     if frame.file and frame.line:
         function = f" in {frame.function}" if frame.function not in ("", "<module>") else ""
         return f"{frame.file.rpartition('/')[2]}:{frame.line}{function}"
+    if frame.file and not (frame.module or frame.function):
+        return module
     if libraries.is_installed_program(frame.module):
         return f"{module} {NO_LINES}"
     if frame.function:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pario.see.tables.model import Frame
+from pario.see.tables.scripts import is_interpreter
 
 #: Names of libraries whose frames are not the user's code, wherever they are installed.
 _NAMES = re.compile(
@@ -42,6 +43,7 @@ def is_user_code(frame: Frame) -> bool:
     return not (
         frame.function in _STARTS
         or _STANDARD_FUNCTIONS.match(frame.function)
+        or _is_of_interpreter(frame)
         or _NAMES.fullmatch(frame.module.rpartition("/")[2])
         or _SYSTEM.match(frame.module)
         or _PACKAGES.search(frame.module)
@@ -68,12 +70,18 @@ def is_own(frame: Frame) -> bool:
 
 def user_depth(stack: tuple[Frame, ...]) -> int:
     """Return the index of the call site in a stack: the innermost frame of the user's code, else
-    of a Python package, else of a named function of a library; -1 if there is none."""
-    for belongs in (is_user_code, is_package, _is_named):
+    of a Python package, of an interpreter, or of a named function of a library; -1 if there is
+    none."""
+    for belongs in (is_user_code, is_package, _is_of_interpreter, _is_named):
         for depth, frame in enumerate(stack):
             if belongs(frame):
                 return depth
     return -1
+
+
+def _is_of_interpreter(frame: Frame) -> bool:
+    """Tell whether a frame belongs to an interpreter, whose scripts are the user's code."""
+    return is_interpreter(frame.module)
 
 
 def _is_named(frame: Frame) -> bool:

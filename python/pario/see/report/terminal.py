@@ -214,9 +214,8 @@ def _sites(finding: Finding, width: int, all: bool) -> Iterator[Text]:
     """Yield the lines of the program that make the calls: the one with most seconds (or those that
     together make nearly all calls), or several with their callers."""
     for site in finding.sites[: SITES if all else 1]:
-        lines = (
-            "" if site.line or site.place.endswith(NO_LINES) else "; compile with -g for its line"
-        )
+        compiled = not (site.file or site.place.endswith(NO_LINES))  # scripts have no lines
+        lines = "; compile with -g for its line" if compiled and not site.line else ""
         place, part = (site.place, _part(finding, site)) if all else join_places(finding.sites)
         text = f"at {place} ({part}{lines})"
         yield from wrap_text(text, width, MARGIN, "cyan", hanging=3)

@@ -14,9 +14,9 @@ from pario.see.analyze.cells import READ, find_rows
 from pario.see.analyze.durations import find_reading_seconds
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim
-from pario.see.analyze.program import is_interpreter
 from pario.see.analyze.waiting import COMMUNICATION
 from pario.see.tables.model import EVENT_KINDS, Job
+from pario.see.tables.scripts import is_interpreter
 
 MANY_PARSED = 100  # opens of a file that is parsed each time
 SMALL_INPUT = 4 << 20  # bytes

@@ -16,6 +16,7 @@ from pario.see.tables.own.blocks import Block
 from pario.see.tables.own.schema import UNKNOWN
 from pario.see.tables.own.view import View
 from pario.see.tables.rows import Names, make_lookup
+from pario.see.tables.scripts import script_of
 
 _ROW = np.dtype(
     [
@@ -68,11 +69,11 @@ class _Stacks:
 
     def numbers(self, view: View) -> NDArray[np.int32]:
         """Return the number in the job for each number of a process; -1 as last element."""
-        modules = _modules_of(view)
+        modules, script = _modules_of(view), _script_of(view)
         of_number: dict[int, int] = {}
         for note in view.log.notes_of("stack"):
             try:
-                frames = _frames(note, modules)
+                frames = (*_frames(note, modules), *script)
                 of_number[int(note["number"])] = self._number(frames)
             except (KeyError, TypeError, ValueError):
                 view.log.remarks.damages.append("a stack note is damaged")
@@ -93,6 +94,15 @@ def _modules_of(view: View) -> dict[int, _Module]:
         except (KeyError, TypeError, ValueError):
             view.log.remarks.damages.append("a module note is damaged")
     return found
+
+
+def _script_of(view: View) -> tuple[Frame, ...]:
+    """Return the outermost frame of a process that runs a script of Perl or similar, whose lines
+    are not known."""
+    note: dict[str, Any] = next(view.log.notes_of("process"), {})
+    words = note.get("argv")
+    script = script_of([str(word) for word in words]) if isinstance(words, list) else ""
+    return (Frame(file=script),) if script else ()
 
 
 def _frames(note: dict[str, Any], modules: dict[int, _Module]) -> tuple[Frame, ...]:
