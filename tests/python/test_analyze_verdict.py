@@ -115,6 +115,41 @@ def test_bytes_through_pipes_are_named() -> None:
     assert sentence.endswith("computation takes 100 %; 2.00 GB went through pipes.")
 
 
+@pytest.mark.parametrize(
+    "waited, used, words",
+    [
+        (9.0, 0.1, "9.00 s (90 %) were spent waiting for other processes or users"),
+        (3.0, 0.1, "the processes mostly slept or waited for something outside"),
+        (9.0, 9.9, "computation takes 100 %"),  # in a thread beside one that computes
+    ],
+)
+def test_waiting_for_peers_is_named_if_the_processor_is_idle(
+    waited: float, used: float, words: str
+) -> None:
+    job = make_job(1, wall=10.0)
+    io(job, 0, 0.0, 0.01)
+    add_function(job, 0, "poll", "peers", calls=100, seconds=waited, thread=0)
+    job.processes["cpu_user"] = used
+    analysis = analyze(job)
+    assert f"nothing here is worth changing; {words}" in analysis.verdict.sentence
+    assert not analysis.findings
+
+
+@pytest.mark.parametrize(
+    "delay, grade, bound", [(6.0, "healthy", "compute"), (0.0, "unexplained", "io")]
+)
+def test_waiting_for_a_processor_inside_calls_is_no_io(
+    delay: float, grade: str, bound: str
+) -> None:
+    job = make_job(1, wall=10.0)
+    io(job, 0, 0.0, 6.0)
+    used = job.processes
+    used["cpu_user"], used["cpu_system"], used["run_queue_delay"] = 0.2, 3.0, delay * 1e9
+    verdict = analyze(job).verdict
+    assert (verdict.grade, verdict.bound) == (grade, bound)
+    assert ("of it waiting for a processor: nothing here" in verdict.sentence) == (delay > 0)
+
+
 def test_blocking_messages_are_matched_with_their_senders() -> None:
     job = make_job(2, wall=10.0)
     io(job, 1, 0.0, 5.0)

@@ -28,6 +28,7 @@ def test_the_document_names_its_format() -> None:
         "io": 91.2,
         "divided": True,
         "idle": False,
+        "peers": 0.0,
     }
     assert len(document["findings"]) == 12
     assert document["findings"][0]["fixes"][0]["kind"] == "setting"

@@ -12,6 +12,7 @@ from pario.see.analyze.cells import KINDS, POSIX
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.model import FunctionRow
 from pario.see.analyze.scope import IN_MPI, IN_MPI_IO
+from pario.see.analyze.split import PEERS
 from pario.see.tables.model import LAYER_NAMES, LAYERS
 
 #: The row of all waiting for other ranks: in barriers, and before the last rank arrives.
@@ -33,14 +34,16 @@ COUNTED = (
 
 
 def functions(facts: Facts) -> tuple[FunctionRow, ...]:
-    """Return calls and seconds by function, most seconds first."""
+    """Return calls and seconds by function, most seconds first; with MPI, whose libraries wait for
+    events in threads of their own, those of waiting for other processes last."""
     by_function = np.isin(facts.job.functions["category"], LAYERS).any()
     source = [
         *_read_function_counters(facts),
         *(() if by_function else _read_file_counters(facts)),
     ]
     rows = (*source, *_waiting_row(facts))
-    return tuple(sorted(rows, key=lambda row: (-row.seconds, row.name)))
+    last = PEERS if facts.lanes.mpi else ""
+    return tuple(sorted(rows, key=lambda row: (row.category == last, -row.seconds, row.name)))
 
 
 def _waiting_row(facts: Facts) -> Iterator[FunctionRow]:

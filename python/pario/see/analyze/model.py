@@ -32,11 +32,17 @@ class Split:
     io: float
     divided: bool = True  # False: ``compute`` is all time outside I/O and MPI, not computation
     idle: bool = False  # True: in most of ``compute`` the processes used no processor
+    peers: float = 0.0  # of ``compute``: without a processor, in poll, recv, reads of pipes
 
     @property
     def wall(self) -> float:
         """The wall time in seconds."""
         return self.compute + self.communication + self.waiting + self.io
+
+    @property
+    def waits_for_peers(self) -> bool:
+        """True if the processes mostly waited for others, or for users."""
+        return self.idle and self.peers >= 0.5 * self.compute
 
 
 @dataclass(frozen=True)

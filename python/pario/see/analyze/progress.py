@@ -19,6 +19,11 @@ from pario.wording import name, plural, ranks, seconds
 #: A call hangs from this part of the run on, within these bounds in seconds.
 _SHARE, _LEAST, _MOST = 0.1, 1.0, 10.0
 _PARTS = 3  # calls and ranks that the sentence names
+#: Waiting for events: a server without requests does not hang.
+_POLLS = (
+    *("poll", "__poll_chk", "ppoll", "__ppoll_chk"),
+    *("select", "pselect", "epoll_wait", "epoll_pwait"),
+)
 _LOCKS = ("flock", "lockf", "lockf64", "fcntl", "fcntl64")
 
 State = Literal["ended", "running", "killed"]
@@ -34,7 +39,8 @@ def progress(facts: Facts) -> Progress:
     last = _last_activity(facts)
     least = min(max(_LEAST, _SHARE * now), _MOST)
     meetings = tuple(m for m in find_meetings(facts.job, now) if m.seconds >= least)
-    silent = now - last >= least and any(call.seconds >= least for call in calls)
+    longest = max((call.seconds for call in calls if call.function not in _POLLS), default=0.0)
+    silent = now - last >= least and longest >= least
     stuck = bool(meetings) or silent
     words = _Words(facts, calls, state)
     return Progress(
@@ -111,6 +117,8 @@ def _waits_for(call: CurrentCall) -> str:
     """Return the event that the call waits for, in words; empty if that is not known."""
     if call.op == "lock" or call.function in _LOCKS:
         return "a lock that another process holds"
+    if call.function in _POLLS:
+        return "data from another process (sockets, pipes)"
     if call.fifo and call.op == "open":
         return "another process to open the other end of this FIFO"
     if call.fifo and call.op in ("read", "write"):

@@ -17,7 +17,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze import accounts
-from pario.see.analyze.arrays import Floats, Mask
+from pario.see.analyze.arrays import Floats, Mask, sums
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.model import KernelTotals, Unattributed
 
@@ -57,6 +57,16 @@ def unexplained_seconds(facts: Facts) -> Floats:
     if not facts.times.divided:
         return np.full(facts.ranks, np.nan)
     return _Reconciliation(facts, facts.lanes.of_process >= 0).rest_of_single_threads
+
+
+def queued_io_seconds(facts: Facts) -> Floats:
+    """Return, per lane, the seconds of its I/O in which it probably waited for a processor: waiting
+    is divided between the calls and the program's own code as their processor time is. 0 where it
+    is not known."""
+    own = facts.lanes.of_process >= 0
+    if not facts.times.divided:
+        return np.zeros(facts.ranks)
+    return _Reconciliation(facts, own).queued_io
 
 
 def unseen_sentence(totals: KernelTotals | None) -> str:
@@ -285,6 +295,20 @@ class _Reconciliation:
         """Seconds on the run queue of the mean busy thread."""
         threads = np.maximum(self._runnable / np.maximum(self._lived, 1e-9), 1.0)
         return np.minimum(self._by_lane(self._delay) / threads, self._lived)
+
+    @cached_property
+    def queued_io(self) -> Floats:
+        """Seconds of I/O on the run queue."""
+        processes, io = self.facts.job.processes, self.facts.times.lane_times.io
+        user, system = (
+            self._by_lane(np.nan_to_num(processes[f"cpu_{part}"])) for part in ("user", "system")
+        )
+        used = np.maximum(user + system, 1e-9)
+        # Streams copy and format bytes in user code.
+        rows = self.facts.stdio & (self.facts.lane >= 0)
+        streams = sums(self.facts.lane[rows], self.facts.cells[rows].sum(axis=1), self.facts.ranks)
+        of_io = np.minimum(np.minimum(system + streams, used), io)
+        return np.minimum(self._queued * of_io / used, io)
 
     def _run_queue_share(self) -> float:
         return float(self._queued.max(initial=0.0)) / self.facts.wall

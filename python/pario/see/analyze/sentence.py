@@ -31,6 +31,9 @@ KERNEL_PART = 0.2
 #: A slower device explains nothing: part of the default rate for its kind of file system.
 LEAST_RATE = 0.05
 
+#: Seconds of a call of printf or scanf that only formats or parses a line (assumed).
+FORMATTING = 0.4e-6
+
 _PRAISE = "nothing here is worth changing"
 _NO_CAUSE = "no cause was found that a change of calls or settings would remove"
 _UNTRACED = "for sockets, memory or processes, which pario does not trace"
@@ -53,6 +56,7 @@ class Ruling:
     moved: int  # bytes to and from storage
     covered: bool  # the tables hold the whole run
     kernel: float = 0.0  # processor seconds of the kernel outside of traced calls
+    queued: float = 0.0  # seconds of the I/O in which the processes waited for a processor
     messages: str = ""  # "2.00 GB went through sockets"; empty: few bytes
 
     @property
@@ -77,7 +81,7 @@ def grade(ruling: Ruling) -> Grade:
         return "worthwhile"
     if not ruling.covered or ruling.bound == "unknown":
         return "unknown"
-    small = ruling.split.io < SMALL_PART * ruling.split.wall
+    small = ruling.split.io - ruling.queued < SMALL_PART * ruling.split.wall
     return "healthy" if small or ruling.bound == "little" or ruling.efficient else "unexplained"
 
 
@@ -112,8 +116,11 @@ def _calm(ruling: Ruling) -> str:
     if split.io < SMALL_PART * split.wall:
         part = percent(split.io, split.wall)
         return f"I/O is {part} {ruling.whole}: {_PRAISE}{most}{_rest(ruling)}"
-    pace = f"{size(ruling.moved)} at {rate(ruling.moved / split.io)}"
-    return f"{_prefix(ruling)}{_cost(ruling)} for {pace}: {_PRAISE}{most}{_rest(ruling)}"
+    if ruling.queued >= SMALL_PART * split.io:
+        about = f", about {seconds(ruling.queued)} of it waiting for a processor"
+    else:
+        about = f" for {size(ruling.moved)} at {rate(ruling.moved / split.io)}"
+    return f"{_prefix(ruling)}{_cost(ruling)}{about}: {_PRAISE}{most}{_rest(ruling)}"
 
 
 def _prefix(ruling: Ruling) -> str:
@@ -139,7 +146,7 @@ def _rest(ruling: Ruling) -> str:
     """Return the largest other part of the time, if the log knows it."""
     through = f"; {ruling.messages}" if ruling.messages else ""
     if ruling.bound == "idle":
-        return f"; the processes mostly slept or waited for something outside{through}"
+        return f"{_idleness(ruling.split)}{through}"
     if ruling.bound not in _NAMES:
         return ""
     wall = ruling.split.wall
@@ -151,9 +158,17 @@ def _rest(ruling: Ruling) -> str:
     return f"{text}, {percent(ruling.kernel, part)} of it in the kernel{reason}{through}"
 
 
-def is_efficient(facts: Facts) -> bool:
-    """Return True if the bytes at the reference rates explain most of the time in I/O calls."""
-    spent = float(facts.cells.sum())
+def _idleness(split: Split) -> str:
+    if not split.waits_for_peers:
+        return "; the processes mostly slept or waited for something outside"
+    amount = f"{seconds(split.peers)} ({percent(split.peers, split.wall)})"
+    return f"; {amount} were spent waiting for other processes or users (poll, recv, pipes)"
+
+
+def is_efficient(facts: Facts, queued: float) -> bool:
+    """Return True if the bytes at the reference rates explain most of the time in I/O calls, of
+    which ``queued`` seconds were spent waiting for a processor."""
+    spent = float(facts.cells.sum()) - queued
     if spent <= 0:
         return False
     needed = _needed_seconds(facts, READS) + _needed_seconds(facts, WRITES)
@@ -162,7 +177,9 @@ def is_efficient(facts: Facts) -> bool:
 
 def _needed_seconds(facts: Facts, direction: Direction) -> Floats:
     """Return, per row, the seconds of its bytes at the reference rate, which a slow device does not
-    lower without limit."""
+    lower without limit, and those of formatting in buffered streams."""
     least = LEAST_RATE * facts.reference.default[facts.file, direction.kind]
     pace = np.maximum(facts.reference.row_rate(direction), least)
-    return np.asarray(facts.asked_bytes(direction.bytes) / pace)
+    buffered = facts.stdio & (facts.column("buffer_mode") == 0)
+    calls = np.minimum(facts.column("formatted_calls"), facts.calls_of(direction))
+    return np.asarray(facts.asked_bytes(direction.bytes) / pace + buffered * calls * FORMATTING)

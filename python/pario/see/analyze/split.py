@@ -26,6 +26,8 @@ BARRIER = "MPI_Barrier"
 LOCK = EVENT_KINDS.index("lock")  # events that wait for the owner of a lock: no I/O
 
 COMMUNICATION_CATEGORIES = ("p2p", "wait", "collective", "rma")
+#: Functions that wait for other processes without MPI, or for users: poll, recv, reads of pipes.
+PEERS = "peers"
 
 
 @dataclass(frozen=True)
@@ -214,11 +216,7 @@ class Times:
         ]
         if not len(rows):
             return share
-        key = rows["process"].astype(np.int64) * (int(rows["thread"].max()) + 1) + rows["thread"]
-        threads = sums(key, rows["seconds"], 0)
-        threads = np.pad(threads, (0, -len(threads) % (int(rows["thread"].max()) + 1))).reshape(
-            -1, int(rows["thread"].max()) + 1
-        )
+        threads = _sum_by_thread(rows)
         total, largest = threads.sum(axis=1), threads.max(axis=1)
         share[: len(total)] = np.divide(largest, total, out=np.ones_like(total), where=total > 0)
         return share
@@ -235,6 +233,22 @@ class Times:
             sums(lane[talk], functions["seconds"][talk], count),
             sums(lane[barrier], functions["seconds"][barrier], count),
         )
+
+    @cached_property
+    def peer_seconds(self) -> Floats:
+        """Seconds per lane of waiting for other processes or users: of a process in its busiest
+        thread, of a lane only without a processor. 0 with MPI, whose library waits so inside its
+        calls."""
+        functions, count = self.job.functions, self.lanes.count
+        rows = functions[(functions["category"] == PEERS) & (functions["thread"] >= 0)]
+        if self.lanes.mpi or not self.divided or not len(rows):
+            return np.zeros(count)
+        largest = _sum_by_thread(rows).max(axis=1)
+        waits = np.pad(largest, (0, len(self.job.processes) - len(largest)))
+        processes, times = self.job.processes, self.lane_times
+        used = np.nan_to_num(processes["cpu_user"] + processes["cpu_system"])
+        busy = times.io + times.waiting + times.communication + self.lanes.sum_processes(used)
+        return np.clip(self.wall - busy, 0.0, self.lanes.sum_processes(waits))
 
     def split(self, lane: int) -> Split:
         """Return the split of the wall time of one lane."""
@@ -312,6 +326,13 @@ def inner_seconds(records: Table) -> Floats:
     library."""
     times = (records[f"inner_{part}_time"] for part in ("read", "write", "other"))
     return np.nan_to_num(sum(times, np.zeros(len(records))))
+
+
+def _sum_by_thread(rows: Table) -> Floats:
+    """Return the seconds of functions, a row per process and a column per thread."""
+    threads = int(rows["thread"].max()) + 1
+    seconds = sums(rows["process"].astype(np.int64) * threads + rows["thread"], rows["seconds"], 0)
+    return np.pad(seconds, (0, -len(seconds) % threads)).reshape(-1, threads)
 
 
 def _part(part: Floats, whole: Floats) -> Floats:

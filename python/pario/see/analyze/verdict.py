@@ -15,7 +15,12 @@ from pario.see.analyze.arrays import sums
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.model import Bound, Finding, KernelTotals, Split, Verdict
 from pario.see.analyze.progress_model import Progress
-from pario.see.analyze.reconcile import queue_sentence, unexplained_seconds, unseen_sentence
+from pario.see.analyze.reconcile import (
+    queue_sentence,
+    queued_io_seconds,
+    unexplained_seconds,
+    unseen_sentence,
+)
 from pario.see.analyze.sentence import LEAST_MESSAGES, Ruling, grade, is_efficient, sentence
 from pario.see.analyze.summaries import stored_bytes
 from pario.wording import size
@@ -42,9 +47,9 @@ def verdict(
     ruling = _ruling(facts, findings, progress, covered=not leads)
     lane = times.slowest_lane
     parts = (*leads, sentence(ruling), *_queue_part(ruling, kernel), *_tail(progress))
-    idle = _idle(facts, times.critical.compute)
     critical, slowest, mean = (
-        replace(split, idle=idle) for split in (times.critical, times.split(lane), times.mean)
+        replace(split, idle=ruling.split.idle, peers=min(ruling.split.peers, split.compute))
+        for split in (ruling.split, times.split(lane), times.mean)
     )
     return Verdict(
         sentence=" ".join(parts),
@@ -86,15 +91,22 @@ def _tail(progress: Progress) -> tuple[str, ...]:
 def _ruling(
     facts: Facts, findings: Sequence[Finding], progress: Progress, *, covered: bool
 ) -> Ruling:
-    critical = facts.times.critical
-    bound = _bound(facts, critical, findings)
+    critical = replace(
+        facts.times.critical,
+        idle=_idle(facts, facts.times.critical.compute),
+        peers=float(facts.times.peer_seconds.max(initial=0.0)),
+    )
+    queued = queued_io_seconds(facts)
+    of_lane = float(queued[facts.times.slowest_lane])
+    bound = _bound(facts, critical, findings, of_lane)
     known = (covered or bound == "io") and not progress.stuck
     return Ruling(
         split=critical,
         bound=bound if known else "unknown",
         where=_where(facts),
         findings=findings,
-        efficient=is_efficient(facts),
+        efficient=is_efficient(facts, float(queued.sum())),
+        queued=of_lane,
         moved=sum(stored_bytes(facts)),
         covered=covered,
         kernel=_kernel_seconds(facts),
@@ -152,13 +164,14 @@ def _is_counted(facts: Facts, process: int) -> bool:
     return bool(parents.any()) or row["pid"] == processes["pid"][np.argmin(processes["start"])]
 
 
-def _bound(facts: Facts, split: Split, findings: Sequence[Finding]) -> Bound:
+def _bound(facts: Facts, split: Split, findings: Sequence[Finding], queued: float) -> Bound:
+    """Return the largest part of the time; ``queued``: seconds of the I/O on the run queue."""
     if not len(facts.job.processes) and not len(facts.records):
         return "unknown"
     if split.io < LITTLE and split.wall < SHORT_RUN and not findings:
         return "little"
     parts: dict[Bound, float] = {
-        "io": split.io,
+        "io": split.io - queued,
         "communication": split.communication,
         "waiting": split.waiting,
         "compute": split.compute,
@@ -166,7 +179,7 @@ def _bound(facts: Facts, split: Split, findings: Sequence[Finding]) -> Bound:
     most = max(parts, key=lambda name: parts[name])
     if most == "compute" and not split.divided:
         return "other"
-    return "idle" if most == "compute" and _idle(facts, split.compute) else most
+    return "idle" if most == "compute" and split.idle else most
 
 
 def _idle(facts: Facts, compute: float) -> bool:

@@ -91,7 +91,8 @@ def slow_call(outlier: Outlier, width: int = 1000) -> str:
 
 def split_parts(split: Split) -> tuple[tuple[str, str], ...]:
     """Return the parts of a split in display order: field, word."""
-    rest = "sleeping or waiting" if split.idle else "compute"
+    idle = "waiting for other processes" if split.waits_for_peers else "sleeping or waiting"
+    rest = idle if split.idle else "compute"
     return (
         ("compute", rest if split.divided else "not in I/O"),
         ("communication", "communication"),

@@ -138,7 +138,7 @@ FUNCTION = np.dtype(
         ("process", "i4"),
         ("thread", "i4"),  # -1: sum over threads
         ("name", "i4"),  # index into Job.function_names
-        # posix, stdio, mpiio, hdf5, netcdf, pnetcdf, p2p, wait, collective, rma, mpi
+        # posix, stdio, mpiio, hdf5, netcdf, pnetcdf, p2p, wait, collective, rma, mpi, peers
         ("category", "U10"),
         ("calls", "i8"),
         ("seconds", "f8"),

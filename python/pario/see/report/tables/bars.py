@@ -15,6 +15,7 @@ FUNCTION_CLASSES = {
     "rma": "communication",
     "mpi": "communication",
     "waiting": "waiting",
+    "peers": "waiting",
 }
 
 
