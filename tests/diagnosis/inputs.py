@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import os
 import zipfile
 from collections.abc import Callable, Mapping
@@ -10,7 +11,7 @@ from typing import Any
 
 _BLOCK = 1 << 20
 #: Keys whose number is multiplied by the program's size if the input is `per_unit`.
-_COUNTS = ("bytes", "lines", "files", "members", "elements", "rows")
+_COUNTS = ("bytes", "lines", "files", "members", "elements", "rows", "numbers")
 
 Row = Mapping[str, Any]
 
@@ -92,6 +93,15 @@ def _make_columns(path: Path, row: Row) -> None:
         )
 
 
+def _make_numbers(path: Path, row: Row) -> None:
+    """Makes a file of numbers, as lines of text or in binary by its name; the same numbers."""
+    values = [1 / (i + 3) for i in range(row["numbers"])]
+    if path.suffix == ".txt":
+        path.write_text("".join(f"{value!r}\n" for value in values))
+    else:
+        path.write_bytes(array.array("d", values).tobytes())
+
+
 def _make_text(path: Path, row: Row) -> None:
     path.write_text(row["text"])
 
@@ -104,5 +114,6 @@ _MAKERS: dict[str, Callable[[Path, Row], None]] = {
     "members": _make_members,
     "elements": _make_array,
     "rows": _make_columns,
+    "numbers": _make_numbers,
     "bytes": _make_bytes,
 }

@@ -30,6 +30,7 @@ IDIOMS = {
     idioms.append_compressed: 80.0,
     idioms.select_a_name: 2.0,
     idioms.print_a_number: 0.5,
+    idioms.read_a_number: 0.1,
     idioms.write_a_line: 1.0,
     idioms.pass_a_byte: 1.0,
 }

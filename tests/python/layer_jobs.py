@@ -191,6 +191,26 @@ def print_matrix(made: Job, buffers: int) -> None:
     add_events(made, 0, "/scratch/t", "write", start=start, duration=took, length=8192)
 
 
+def read_matrix(made: Job, blocks: int) -> None:
+    """A program reads text in blocks of 8 KiB and turns it into numbers for 20 us each."""
+    made.has.add("sampled")
+    took = 5e-6
+    moved = {"bytes_read": blocks * 8192, "end_read": blocks * 8192, "read_time": took * blocks}
+    samples = {"sampled_reads": blocks, "sampled_read_numbers": blocks}
+    sequence = {"reads": blocks, "consecutive_reads": blocks}
+    add_record(made, 0, "/scratch/t", opens=1, **sequence, **moved, **samples)
+    start = np.arange(blocks) * (20e-6 + took)
+    offset = np.arange(blocks) * 8192
+    place = {"start": start, "duration": took, "offset": offset, "length": 8192}
+    add_events(made, 0, "/scratch/t", "read", **place)
+
+
+def scan_numbers(made: Job, calls: int) -> None:
+    moved = {"bytes_read": 20 * calls, "end_read": 20 * calls, "read_time": 2e-7 * calls}
+    scans = {"formatted_calls": calls, "reads": calls, "consecutive_reads": calls}
+    add_record(made, 0, "/scratch/t", "stdio", opens=1, buffer_size=4096, **scans, **moved)
+
+
 def map_records(made: Job, maps: int) -> None:
     mapped = {"opens": 1, "maps": maps, "bytes_mapped": 40 * MIB, "map_time": 10.0}
     add_record(made, 0, "/scratch/table", **mapped)
@@ -281,6 +301,67 @@ def read_chunks(made: Job, cache: int, filters: tuple[str, ...] = ("deflate",)) 
             read_box=(1, 1000),
         )
     )
+
+
+def read_small_chunks(made: Job, chunk: int) -> None:
+    """One read of a dataset of 8 MB in chunks of ``chunk`` elements of 8 bytes."""
+    data, visits = "/scratch/series.h5:/series", 1_000_000 // chunk
+    own = {"reads": 1, "bytes_read": 8_000_000, "chunks_read": visits}
+    inner = {"inner_read_time": 4e-6 * visits, "inner_reads": visits}
+    seconds = 16e-6 * visits
+    add_record(made, 0, data, "hdf5", read_time=seconds + 4e-6 * visits, **own, **inner)
+    moved = {"reads": visits, "bytes_read": 8_000_000, "end_read": 8_000_000}
+    add_record(made, 0, "/scratch/series.h5", read_time=4e-6 * visits, **moved)
+    made.datasets.append(
+        Dataset(
+            file=file_row(made, data),
+            element=8,
+            shape=(1_000_000,),
+            layout="chunked",
+            chunk=(chunk,),
+            filters=(),
+            cache=MIB,
+            read_box=(1_000_000,),
+        )
+    )
+
+
+def join_parts(made: Job, again: bool) -> None:
+    """Two ranks write parts of 500 MB; with ``again`` rank 0 copies them into one file."""
+    size = 500 * MIB
+    part = {"bytes_written": size, "writes": 500, "write_time": 2.0}
+    back = {"bytes_read": size, "reads": 500, "read_time": 1.0, "end_read": size} if again else {}
+    add_record(made, 0, "/scratch/part.0", **part, **back)
+    add_record(made, 1, "/scratch/part.1", **part)
+    if again:
+        add_record(made, 0, "/scratch/part.1", **back)
+        add_record(
+            made, 0, "/scratch/all", writes=1000, bytes_written=2 * size, write_time=4.0, opens=1
+        )
+
+
+def flush_library(made: Job, count: int) -> None:
+    """Flushes of an HDF5 file that write 64 KiB each."""
+    inner = {"inner_other_time": 3e-4 * count}
+    add_record(
+        made, 0, "/scratch/x.h5", "hdf5", flushes=count, flush_time=4e-4 * count, opens=1, **inner
+    )
+    moved = {"writes": count, "bytes_written": count << 16, "write_time": 3e-4 * count}
+    add_record(made, 0, "/scratch/x.h5", opens=1, **moved)
+
+
+def refill_buffers(made: Job, reads: int) -> None:
+    """Records at random in a file of 40 MB: each seek makes a stream read 128 KiB."""
+    size = 40 * MIB
+    moved = {"bytes_read": reads << 17, "end_read": size, "read_time": 2e-5 * reads}
+    add_record(made, 0, "/scratch/f", opens=1, reads=reads, seeks=reads, seek_time=0.2, **moved)
+
+
+def fork_for_items(made: Job, count: int) -> None:
+    """The first process forks others one after the other, which start no program."""
+    start_programs(made, count, 0.002)
+    made.processes["parent_image"][1:] = 1
+    add_function(made, 0, "fork", "posix", thread=0, calls=count, seconds=1.5e-3 * count)
 
 
 def write_elements(made: Job, calls: int, seconds: float, layer: str = "hdf5") -> None:
@@ -405,13 +486,25 @@ IMPORTS: tuple[
     lambda made: import_modules(made, 8), lambda made: import_modules(made, 2), (7, 9), 8, "lustre"
 )  # fmt: skip
 
+
 #: Of some rules: a job on which it fires, its control, and the seconds that it may claim.
+def receive_bytes(made: Job, calls: int, size: int) -> None:
+    """The first process receives messages through a socket."""
+    made.processes["cpu_user"][0] = 50.0
+    add_function(made, 0, "recv", "peers", thread=0, calls=calls, bytes=calls * size)
+
+
 CASES: dict[str, tuple[Callable[[Job], None], Callable[[Job], None], tuple[float, float]]] = {
     "small-copies": (lambda made: copy(made, 100_000), lambda made: copy(made, 40), (9, 10)),
     "chunk-thrash": (
         lambda made: read_chunks(made, MIB),
         lambda made: read_chunks(made, 32 * MIB),
         (19, 20),
+    ),
+    "small-chunks": (
+        lambda made: read_small_chunks(made, 8),
+        lambda made: read_small_chunks(made, 65536),
+        (2.4, 2.5),
     ),
     "hdf5-calls": (
         lambda made: write_elements(made, 10_000, 5.0),

@@ -489,6 +489,7 @@ CASES = {
     "directory-listing": case(layers.list_directory, 200, 2, (9, 10)),
     "mapping-storm": case(layers.map_records, 100_000, 10, (9, 10)),
     "queue-depth": case(layers.await_requests, 1, 32, (7, 8)),
+    "text-input": case(layers.scan_numbers, 50_000_000, 5000, (9, 10)),
     "serialized-ranks": Case(
         lambda j: layers.write_in_turn(j, turns=True),
         lambda j: layers.write_in_turn(j, turns=False),
@@ -528,4 +529,12 @@ VARIANTS = {
     "open-close-loop (archive)": case(layers.extend_archive, 2000, 2, (11.9, 12.1)),
     "lock-waiting (polled)": case(layers.poll_lock, 10_000, 10, (49, 50)),
     "re-read (parsed)": case(layers.parse_table, 12, 1, (10.9, 11.1)),
+    "text-input (C++)": case(layers.read_matrix, 300_000, 100, (5.9, 6.1)),
+    "small-messages (sockets)": case(
+        layers.receive_bytes, (10_000_000, 1), (100_000, 64 * KIB), (4.9, 5.1)
+    ),
+    "one-rank-for-all (parts)": case(layers.join_parts, True, False, (5.9, 6.1), ranks=2),
+    "flush-storm (HDF5)": case(layers.flush_library, 20_000, 10, (7.9, 8.1)),
+    "seek-storm (buffers)": case(layers.refill_buffers, 400_000, 1, (8.1, 8.2)),
+    "process-storm (forks)": case(layers.fork_for_items, 2000, 10, (6.9, 7.1)),
 }

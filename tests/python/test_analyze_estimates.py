@@ -185,6 +185,7 @@ def test_the_work_for_calls_belongs_to_the_finding_that_has_their_time() -> None
         idioms.append_compressed,
         idioms.select_a_name,
         idioms.print_a_number,
+        idioms.read_a_number,
         idioms.write_a_line,
     ],
 )

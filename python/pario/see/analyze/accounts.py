@@ -22,6 +22,8 @@ BESIDE_WRITTEN = ("splice", "libaio_write", "io_uring_write")
 #: The largest read-ahead of a page cache that is not tuned.
 READ_AHEAD = 128 << 10
 PAGE = 4096
+#: Reads of the kernel's counters at the end of a process, and most of their bytes.
+LAST_READS, LAST_BYTES = 4, 256
 MANY_MAPS = 100  # mappings of a file by a process: each lives for a short time
 #: Pages of the log that the kernel may write again every few seconds, per thread.
 LOG_PAGES, WRITE_BACK_SECONDS = 1 << 19, 5.0
@@ -189,12 +191,20 @@ class _Tables:
         process has waited for. ``seen``: the traced part of it."""
         processes = self.job.processes
         total, before = (processes[n].astype(float) for n in (name, f"{name}_before"))
-        own = total - before
+        own, late = total - before, self._last_reads(name)
         for first, last in self._chains():
             parent = self._waiting_parent(first, last)
             if parent >= 0:
-                own[parent] -= max(total[last], before[last] + seen[last])
+                own[parent] -= max(total[last], before[last] + seen[last]) + late[last]
         return np.asarray(np.maximum(own, 0.0))
+
+    def _last_reads(self, name: str) -> Floats:
+        """Return the tracer's reads at the end of each process that its own counter lacks, because
+        they are those of this counter; only its parent's has them."""
+        counts = {"kernel_read": ("tracer_bytes_read", LAST_BYTES)}
+        counts["syscalls_read"] = "tracer_reads", LAST_READS
+        tracer, most = counts.get(name, ("tracer_writes", 0))
+        return np.asarray(np.minimum(self.job.processes[tracer], most), np.float64)
 
     def _chains(self) -> list[tuple[int, int]]:
         """Return the first and the last image of each process."""

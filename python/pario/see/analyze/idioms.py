@@ -17,6 +17,7 @@ from typing import TextIO
 
 _FOLDER, _FILE = Path("/dev"), "null"
 _NAME, _LINE, _NUMBER = "000123", "a line of text\n", 1 / 3
+_DIGITS = repr(_NUMBER)
 _BATCHES = 5
 _BATCH_SECONDS = 1e-3
 _TRIVIAL_PROGRAM = "/bin/true"
@@ -54,6 +55,11 @@ def select_a_name() -> None:
 def print_a_number() -> None:
     """Turn a number into all of its digits, by code in C."""
     repr(_NUMBER)
+
+
+def read_a_number() -> None:
+    """Turn all digits of a number into the number, by code in C."""
+    float(_DIGITS)
 
 
 def write_a_line() -> None:

@@ -36,13 +36,16 @@ MANY_SEEKS = 1000
 MANY_BACKWARD = 500
 BACKWARD_SHARE = 0.8
 LARGE_READ = 1 << 20
+REFILLS = 0.9  # seeks for each read that fills a buffer
+LEAST_BUFFERS = 16  # different places of such reads
 SEEKS_OF_AN_OPEN = 4  # an open may include as many, as in Python
 MANY_EMPTY = 1000
 SERVED = 0.75  # of a copy's rate: reads as fast are served from memory already
-#: The ends of the names of files whose bytes are converted before use.
+#: The ends of the names of files whose bytes are decompressed, or otherwise converted, before use.
+_PACKED = (".gz", ".bz2", ".xz", ".zst", ".tgz")
 _PARSED = (
     *(".csv", ".tsv", ".txt", ".dat", ".json", ".jsonl", ".xml", ".yaml", ".yml", ".fits"),
-    *(".parquet", ".feather", ".npz", ".zip", ".gz", ".bz2", ".xz", ".zst", ".tgz", ".xlsx"),
+    *(".parquet", ".feather", ".npz", ".zip", ".xlsx", *_PACKED),
 )
 MOST_KEPT = 128 << 20  # the largest file to keep in memory: half of a process's memory for buffers
 
@@ -107,11 +110,17 @@ def _rereads(facts: Facts) -> Iterator[Candidate]:
 
 
 def _are_parsed(facts: Facts, rows: Ints) -> Mask:
-    """True for rows of files whose bytes are parsed or decompressed, in one pass for each open;
-    without small ones, whose parsing is that of open-close-loop."""
-    named = np.array([facts.path(file).lower().endswith(_PARSED) for file in facts.file[rows]])
+    """True for rows of files whose bytes are parsed or decompressed, in one pass for each open, or
+    for each seek in a compressed file; without small ones, whose parsing is that of
+    open-close-loop."""
+    names = [facts.path(file).lower() for file in facts.file[rows]]
+    named, packed = (
+        np.array([name.endswith(ends) for name in names], bool) for ends in (_PARSED, _PACKED)
+    )
     records = facts.records[rows]
-    passes = records["bytes_read"] <= REREAD_FACTOR * records["opens"] * facts.read_extent[rows]
+    packed &= records["consecutive_reads"] >= 0.5 * records["reads"]
+    most = REREAD_FACTOR * (records["opens"] + packed * records["seeks"])
+    passes = records["bytes_read"] <= most * facts.read_extent[rows]
     return np.asarray(named & passes & ~are_parsed_often(facts, rows))
 
 
@@ -205,7 +214,7 @@ def _seeks(facts: Facts, subject: Scene) -> Candidate:
     rows = subject.rows
     seeks, reads = subject.total("seeks"), float(facts.reads[rows].sum())
     random = 1.0 - subject.total("consecutive_reads") / max(reads, 1)
-    small = facts.read_size[rows] < SMALL_CALL
+    small = (facts.read_size[rows] < SMALL_CALL) | _refill_buffers(facts, rows)
     claims = [
         *claim_all(facts, rows, (SEEK,)),
         Claim(rows[small], READ, _estimate_scattered_excess(facts, rows[small])),
@@ -240,10 +249,21 @@ def _seeks(facts: Facts, subject: Scene) -> Candidate:
         ),
         claims=claims,
         method=(
-            "time in seeks, and time of the small reads beyond reading the touched part of the file"
-            " once in large calls"
+            "time in seeks, and time of the small reads and of those that fill a buffer again,"
+            " beyond reading the touched part of the file once in large calls"
         ),
     )
+
+
+def _refill_buffers(facts: Facts, rows: Ints) -> Mask:
+    """True for rows of streams that read a buffer again after each seek: their reads are larger
+    than the records of the program, at places out of order, and overlap."""
+    reads, extent = facts.reads[rows], facts.read_extent[rows]
+    scattered = facts.column("consecutive_reads")[rows] < 0.5 * reads
+    scattered &= facts.calls("seeks")[rows] >= REFILLS * reads
+    many = facts.read_size[rows] <= extent / LEAST_BUFFERS
+    again = facts.column("bytes_read")[rows] > REREAD_FACTOR * extent
+    return np.asarray(scattered & many & again)
 
 
 def _estimate_scattered_excess(facts: Facts, rows: Ints) -> Floats:
@@ -292,7 +312,8 @@ REREAD = Rule(
     ),
     estimate=(
         "Time of the reads times the share of bytes that had been read before; of files of text and"
-        " compressed files (by their names) that are opened for each pass also that share of the"
+        " compressed files (by their names) that are opened for each pass (or compressed files with"
+        " a seek back for each) also that share of the"
         f" computation while they are open, at most {wording.seconds(PARSING)} for each byte (needs"
         " events)."
     ),
@@ -329,8 +350,9 @@ SEEKS = Rule(
         f" and more than {SEEKS_OF_AN_OPEN} per open."
     ),
     estimate=(
-        "Time in seeks, plus time in small reads, minus one read of the touched part of the "
-        "file in large calls at the reference rate."
+        "Time in seeks, plus time in small reads, and in reads that fill a buffer again after each"
+        " seek, minus one read of the touched part of the file in large calls at the reference"
+        " rate."
     ),
     advice="pread/pwrite; sort by offset; read in blocks.",
     control="The file read once in large blocks.",

@@ -207,12 +207,12 @@ def _repeated_changes(facts: Facts) -> Iterator[Candidate]:
     took = float(subject.weight.sum())
     needless = share[rows] * all_but_one(changes[rows] / several[rows])
     words = name_functions(facts, rows, "other") or "chmod, utime or similar"
+    renames = words.startswith("rename")
     yield subject.candidate(
         title=f"{wording.count(count)} {words} calls on {subject.place}",
         cause=(
-            f"Each call ({wording.seconds(took / count)}) changes the metadata of the file or"
-            " directory, on a network file system by a request to the server; the next one replaces"
-            " the change at once."
+            f"Each call ({wording.seconds(took / count)}) "
+            + (_OF_RENAMES if renames else _OF_ATTRIBUTES)
         ),
         confidence="medium",
         evidence=(
@@ -223,10 +223,14 @@ def _repeated_changes(facts: Facts) -> Iterator[Candidate]:
         ),
         fixes=(
             code(
-                "Set permissions, times and attributes once, after the last write of a file; keep"
-                " values that change often in the memory of the program, or in the file itself."
+                "Replace the file every few seconds, or in every hundredth step, instead of each"
+                " time; append to one open file where all versions are needed."
+                if renames
+                else "Set permissions, times and attributes once, after the last write of a file;"
+                " keep values that change often in the memory of the program, or in the file"
+                " itself."
             ),
-            _STORM_FIXES[1],
+            *([] if renames else [_STORM_FIXES[1]]),
         ),
         claims=[
             *claim_all(facts, rows, (OTHER,), needless),
@@ -238,6 +242,15 @@ def _repeated_changes(facts: Facts) -> Iterator[Candidate]:
         ),
     )
 
+
+_OF_ATTRIBUTES = (
+    "changes the metadata of the file or directory, on a network file system by a request to the"
+    " server; the next one replaces the change at once."
+)
+_OF_RENAMES = (
+    "gives a file the name of another one. Where it replaces a file, some file systems store the"
+    " new bytes on the device first; the next version replaces them at once."
+)
 
 LISTING = Rule(
     name="directory-listing",
@@ -269,7 +282,7 @@ STORM = Rule(
 )
 CHANGES = Rule(
     name="attribute-storm",
-    remedy="changing metadata once",
+    remedy="changing names and metadata less often",
     sees="Names whose attributes are changed, or that are made and removed, again and again.",
     threshold=(
         f"At least {MANY_CHANGES} such calls per process and file, {MANY_CHANGES_OF_RUN:,}"

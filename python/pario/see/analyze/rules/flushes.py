@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from pario import wording
-from pario.see.analyze.cells import KINDS, WRITE, WRITES
+from pario.see.analyze.arrays import Floats, Ints
+from pario.see.analyze.cells import KINDS, POSIX, WRITE, WRITES
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Claim, claim_all
 from pario.see.analyze.rules import repairs
@@ -39,7 +42,7 @@ def _library_flushes(facts: Facts) -> Iterator[Candidate]:
         return
     subject = scene(facts, mask, facts.cells[:, FLUSH])
     rows, count = subject.rows, float(flushes[subject.rows].sum())
-    took = sum_seconds(facts, rows, FLUSH)
+    took, needless = sum_seconds(facts, rows, FLUSH), all_but_one(flushes[rows])
     library = LAYER_NAMES[LAYERS[facts.records["layer"][rows[0]]]]
     yield subject.candidate(
         title=f"{wording.count(count)} flushes of {library} on {subject.place}",
@@ -62,9 +65,22 @@ def _library_flushes(facts: Facts) -> Iterator[Candidate]:
                 " only close the file."
             ),
         ),
-        claims=claim_all(facts, rows, (FLUSH,), all_but_one(flushes[rows])),
-        method="time in flushes inside the library, all but one per process and file",
+        claims=[
+            *claim_all(facts, rows, (FLUSH,), needless),
+            *_claim_writes(facts, rows, needless),
+        ],
+        method=(
+            "time in flushes inside the library and in the writes that they make, all but one per"
+            " process and file"
+        ),
     )
+
+
+def _claim_writes(facts: Facts, rows: Ints, needless: Floats) -> list[Claim]:
+    """Return claims of the calls on files inside the flushes of a library."""
+    below = facts.find_in_layer(rows, POSIX)
+    inner = np.nan_to_num(facts.column("inner_other_time")[rows]) * needless
+    return [Claim(below[below >= 0], WRITE, inner[below >= 0])]
 
 
 def _stream_flushes(facts: Facts) -> Iterator[Candidate]:
@@ -109,8 +125,8 @@ FLUSHES = Rule(
         f" fewer; as many of a file of a library, with less than {LARGE_FLUSH >> 20} MiB each."
     ),
     estimate=(
-        "Time in fflush minus the bytes at the reference rate; time inside the library in all"
-        " flushes but one."
+        "Time in fflush minus the bytes at the reference rate; time inside the library, and in its"
+        " writes, in all flushes but one."
     ),
     advice="Flush at the end of a step.",
     control="The same output without flush.",

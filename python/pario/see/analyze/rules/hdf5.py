@@ -106,7 +106,7 @@ H5PY_CALL = 300e-6
 _UNFILTERED = 2.0  # bytes moved for each byte asked
 
 
-def _of_datasets(facts: Facts) -> tuple[Ints, list[Dataset]]:
+def datasets_of(facts: Facts) -> tuple[Ints, list[Dataset]]:
     """Return the rows of datasets with known properties, and these."""
     known = {dataset.file: dataset for dataset in facts.job.datasets}
     rows = np.flatnonzero(facts.library & (facts.lane >= 0))
@@ -127,7 +127,7 @@ def _rows_below(facts: Facts, rows: Ints) -> Ints:
     return np.where(parallel >= 0, parallel, serial)
 
 
-def _claims(facts: Facts, rows: Ints, direction: Direction, share: Floats) -> list[Claim]:
+def claims_of_calls(facts: Facts, rows: Ints, direction: Direction, share: Floats) -> list[Claim]:
     """Return claims of a share of the time inside the library, and of that of the calls on files
     which these calls made."""
     kind = direction.kind
@@ -140,7 +140,8 @@ def _claims(facts: Facts, rows: Ints, direction: Direction, share: Floats) -> li
     return [Claim(rows, kind, facts.cells[rows, kind] * share), Claim(below, kind, inner[below])]
 
 
-def _chunk_bytes(dataset: Dataset) -> int:
+def chunk_bytes(dataset: Dataset) -> int:
+    """Return the bytes of a chunk of a dataset."""
     return math.prod(dataset.chunk) * dataset.element
 
 
@@ -151,7 +152,7 @@ def _chunk_count(dataset: Dataset) -> int:
 
 
 def _chunk_thrash(facts: Facts) -> Iterator[Candidate]:
-    rows, datasets = _of_datasets(facts)
+    rows, datasets = datasets_of(facts)
     for direction in (READS, WRITES):
         name = direction.bytes
         for row, dataset in zip(rows, datasets, strict=True):
@@ -164,7 +165,7 @@ def _chunk_thrash(facts: Facts) -> Iterator[Candidate]:
             asked, moved = (float(facts.column(n)[row]) for n in (name, f"inner_{name}"))
             worked = dataset.filters or moved > _UNFILTERED * asked
             again = visits > MANY_VISITS * min(_chunk_count(dataset), visits)
-            if worked and again and crossed * _chunk_bytes(dataset) > dataset.cache > 0:
+            if worked and again and crossed * chunk_bytes(dataset) > dataset.cache > 0:
                 yield _thrash(facts, int(row), dataset, direction)
 
 
@@ -180,11 +181,11 @@ def _thrash(facts: Facts, row: int, dataset: Dataset, direction: Direction) -> C
         float(facts.column(column)[row])
         for column in (_chunks(direction), direction.calls, direction.bytes)
     )
-    unpacked = visits * _chunk_bytes(dataset)
+    unpacked = visits * chunk_bytes(dataset)
     needless = np.array([1.0 - _chunk_count(dataset) / visits])
     took = sum_seconds(facts, rows, kind) + float(facts.column(f"inner_{word}_time")[row])
     library = _library_of(facts, rows)
-    crossed, size = visits / calls, _chunk_bytes(dataset)
+    crossed, size = visits / calls, chunk_bytes(dataset)
     filters = f", filters {' and '.join(dataset.filters)}" if dataset.filters else ""
     return subject.candidate(
         title=(
@@ -211,7 +212,7 @@ def _thrash(facts: Facts, row: int, dataset: Dataset, direction: Direction) -> C
             ),
         ),
         fixes=_thrash_fixes(dataset, direction, subject.paths[0], library),
-        claims=_claims(facts, rows, direction, needless),
+        claims=claims_of_calls(facts, rows, direction, needless),
         method="time of the calls times the share of visits of chunks beyond the first of each",
     )
 
@@ -226,7 +227,7 @@ def _thrash_fixes(
     box = dataset.read_box if direction is READS else dataset.write_box
     sides = zip(box, dataset.chunk, strict=False)
     crossed = max(math.prod(-(-extent // chunk) for extent, chunk in sides), 1)
-    wanted, slots = proposed_cache(crossed * _chunk_bytes(dataset)), 100 * crossed + 1
+    wanted, slots = proposed_cache(crossed * chunk_bytes(dataset)), 100 * crossed + 1
     fixes = [
         code(
             f"{direction.word.capitalize()} as much with one call as the memory holds: all rows"
@@ -338,7 +339,7 @@ def _describe_small(facts: Facts, rows: Ints, direction: Direction) -> Candidate
         ),
         fixes=(code(f"{word.capitalize()} many elements with one call: {library.advice}"),),
         claims=[
-            *_claims(facts, rows, direction, share),
+            *claims_of_calls(facts, rows, direction, share),
             *([Claim(facts.lane[rows], COMPUTE, between)] if python else []),
         ],
         method=(

@@ -13,16 +13,22 @@ from pario.see.analyze.arrays import Floats, counts, sums
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim
 from pario.see.analyze.rules.base import Candidate, Rule, code, fact
+from pario.see.analyze.split import PEERS
 
 MANY_MESSAGES = 50_000
 SMALL_MESSAGE = 256  # bytes on average
 LARGE_MESSAGE = 64 << 10  # the capacity of a pipe
+#: Functions whose calls are not those of ``untraced_reads`` and ``untraced_writes``.
+_SOCKET_CALLS = (
+    *("recv", "__recv_chk", "recvfrom", "__recvfrom_chk", "recvmsg"),
+    *("send", "sendto", "sendmsg"),
+)
+_CALLS = ("untraced_read", "untraced_write", *_SOCKET_CALLS)
 
 
 def _small_messages(facts: Facts) -> Iterator[Candidate]:
     processes = facts.job.processes
-    calls = np.asarray(processes["untraced_reads"] + processes["untraced_writes"], np.float64)
-    moved = processes["untraced_bytes_read"] + processes["untraced_bytes_written"]
+    calls, moved = _count_messages(facts)
     lane = facts.lanes.of_process
     chosen = np.flatnonzero(
         (lane >= 0) & (calls >= MANY_MESSAGES) & (moved < SMALL_MESSAGE * calls)
@@ -65,10 +71,27 @@ def _small_messages(facts: Facts) -> Iterator[Candidate]:
         ),
         claims=[Claim(lanes, COMPUTE, per_lane[lanes])],
         ranks=_ranks(facts, lanes),
+        functions=_CALLS,
+        processes=tuple(chosen.tolist()),
         method=(
             f"{wording.seconds(idioms.measure(idioms.pass_a_byte) / 2)} for each call, as a byte"
             " through a pipe needs on this machine, at most the processor time of the processes"
         ),
+    )
+
+
+def _count_messages(facts: Facts) -> tuple[Floats, Floats]:
+    """Return, per process, the calls that move messages, and their bytes; without those of an MPI
+    library on its sockets."""
+    processes, functions = facts.job.processes, facts.job.functions
+    on_sockets = facts.job.select_functions(_SOCKET_CALLS.__contains__) & (not facts.lanes.mpi)
+    rows = functions[on_sockets[functions["name"]] & (functions["category"] == PEERS)]
+    calls, moved = (
+        sums(rows["process"], rows[name], len(processes)) for name in ("calls", "bytes")
+    )
+    return (
+        calls + processes["untraced_reads"] + processes["untraced_writes"],
+        moved + processes["untraced_bytes_read"] + processes["untraced_bytes_written"],
     )
 
 
@@ -91,7 +114,7 @@ SMALL_MESSAGES = Rule(
     sees="Reads and writes of a few bytes through pipes, sockets or terminals.",
     threshold=(
         f"At least {MANY_MESSAGES:,} such calls per process, of less than {SMALL_MESSAGE} bytes on"
-        " average; calls such as recv and send do not count."
+        " average."
     ),
     estimate=(
         "Half the time of a byte through a pipe (measured on this machine) for each call, at most"

@@ -63,6 +63,11 @@ def _stat_storms(facts: Facts) -> Iterator[Candidate]:
             ),
         ),
         fixes=(
+            *databases.fixes_of_sqlite(
+                subject,
+                "many queries in one transaction (BEGIN ... COMMIT), each of which looks for the"
+                " journal of another process.",
+            ),
             code(
                 "Ask once and keep the answer; wait for a file with inotify, or a message from the"
                 " rank that writes it, not by asking again."

@@ -40,6 +40,7 @@ from pario.see.analyze.rules.small_calls import claim_excess
 
 OPEN, CLOSE, SEEK, OTHER = (KINDS.index(kind) for kind in ("open", "close", "seek", "other"))
 MANY_OPENS = 20
+LARGE_OPEN = 1 << 20  # bytes moved for each open
 FEW_WRITES = 4  # per open: no buffer can collect them
 SEARCHED = 1.5  # times the bytes of the file that its opens have read
 FAILING = 0.5  # of the opens of a file that a program waits for
@@ -54,7 +55,7 @@ _COMPRESSED = (".gz", ".bz2", ".xz")
 def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
     opens = facts.calls("opens") + facts.calls("failed_opens")
     per_rank = opens / np.maximum(facts.column("ranks"), 1) / files_of_rows(facts)
-    mask = facts.stored & (per_rank >= MANY_OPENS)
+    mask = facts.stored & (per_rank >= MANY_OPENS) & ~_move_much(facts, opens)
     if not mask.any():
         return
     subject = scene(facts, mask, facts.meta_seconds)
@@ -101,6 +102,16 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
             f" program's time between calls, at most {OPEN_WORK.text} for each"
         ),
     )
+
+
+def _move_much(facts: Facts, opens: Floats) -> Mask:
+    """True for rows of files that each open reads or writes as a whole, without a library: their
+    bytes matter, not the opens, which may free those of the file before (O_TRUNC)."""
+    moved = facts.column("bytes_read") + facts.column("bytes_written")
+    in_library = np.zeros(len(opens), bool)
+    rows = np.flatnonzero(moved >= LARGE_OPEN * opens)
+    in_library[rows] = _library_rows(facts, rows)[1]
+    return np.asarray((moved >= LARGE_OPEN * opens) & (moved > 0) & ~in_library)
 
 
 def _describe_opens(subject: Scene, count: float, each: float) -> dict[str, str]:
@@ -270,7 +281,10 @@ LOOP = Rule(
     name="open-close-loop",
     remedy="opening each file once",
     sees="The same file opened and closed again and again by the same process.",
-    threshold=f"At least {MANY_OPENS} opens per process and file.",
+    threshold=(
+        f"At least {MANY_OPENS} opens per process and file, each with less than"
+        f" {LARGE_OPEN >> 20} MiB read or written, or of a file of a library."
+    ),
     estimate=(
         "Time in open and close, except one of each per process and file, and in small "
         f"writes if an open has at most {FEW_WRITES} of them. If a file of at most"

@@ -97,18 +97,17 @@ def _storm(facts: Facts, families: _Families, children: Ints, parents: Ints) -> 
     rows = facts.job.processes[images]
     started = rows["parent_image"] == 0
     seconds = families.image_seconds[images]
-    starting = np.where(started, idioms.measure_start(), 0.0)
+    forks = _measure_forks(facts, parents) / max(len(children) - int(started.sum()), 1)
+    starting = np.where(started, idioms.measure_start(), forks)
     lanes, granted = _sum_by_lane(facts, images, seconds, starting)
     count = len(children)
     over = f", over all {lane_words(mpi=True)[1]}" if facts.lanes.mpi else ""
     return Candidate(
-        title=(
-            f"{wording.count(count)} starts of programs for little work each:"
-            f" {_name_programs(facts, rows['exe'][started])}"
-        ),
+        title=_title(facts, count, rows["exe"][started]),
         cause=(
             f"Each costs {wording.seconds(float(granted.sum()) / count)}: the kernel copies a"
-            " process, loads a program and its libraries, and removes it again."
+            f" process,{' loads a program and its libraries,' * bool(started.any())} and removes it"
+            " again."
         ),
         confidence="medium",
         evidence=(
@@ -133,11 +132,28 @@ def _storm(facts: Facts, families: _Families, children: Ints, parents: Ints) -> 
         method=(
             "processor time of these processes outside I/O, and"
             f" {wording.seconds(idioms.measure_start())} for each start, as a program that does"
-            " nothing needs on this machine; at most the time in which any of them lived"
+            " nothing needs on this machine (without a program: time in fork); at most the time in"
+            " which any of them lived"
         ),
         functions=_STARTERS,
         processes=tuple(parents.tolist()),
     )
+
+
+def _title(facts: Facts, count: int, programs: Ints) -> str:
+    """Return the title; ``programs``: those that were started, of ``count`` processes."""
+    if not len(programs):
+        return f"{wording.count(count)} processes forked for little work each"
+    names = _name_programs(facts, programs)
+    return f"{wording.count(count)} starts of programs for little work each: {names}"
+
+
+def _measure_forks(facts: Facts, parents: Ints) -> float:
+    """Return the seconds of parents in fork."""
+    functions = facts.job.functions
+    forks = facts.job.select_functions(("fork", "_Fork").__contains__)[functions["name"]]
+    own = np.isin(functions["process"], parents)
+    return float(functions["seconds"][forks & own].sum())
 
 
 def _sum_by_lane(
@@ -186,8 +202,8 @@ STORM = Rule(
     ),
     estimate=(
         "Processor time of these processes outside I/O, and for each start that of a program that"
-        " does nothing (measured on this machine); processes that run at the same time, as in a"
-        " pipeline, cost at most the time in which any of them lives."
+        " does nothing (measured on this machine; without a program: time in fork); processes that"
+        " run at the same time, as in a pipeline, cost at most the time in which any of them lives."
     ),
     advice="A function instead of a program, or one program for all items.",
     control="The same work in one process.",

@@ -26,6 +26,7 @@ from pario.see.analyze.rules.imports import find_packages
 
 ALMOST_ALL = 0.9
 WHOLE = 0.8
+JOINED = 0.5  # bytes written for each byte read of other ranks' files
 ENOUGH_BYTES = 8 << 20
 SHARED_LIMIT = 1 << 30
 USEFUL_WRITERS = 16
@@ -35,6 +36,7 @@ STRAGGLER_FACTOR = 2.0
 def _one_rank_for_all(facts: Facts) -> Iterator[Candidate]:
     if facts.ranks < 2 or not facts.lanes.mpi:
         return
+    yield from _find_joins(facts)
     for direction in (WRITES, READS):
         own = facts.stored & (facts.lane >= 0)
         moved = facts.asked_bytes(direction.bytes)
@@ -91,6 +93,68 @@ def _one_rank(subject: Scene, rank: int, by_rank: Floats, direction: Direction) 
             f"time of rank {rank} in these calls divided among {useful} ranks, and its time in the"
             " messages that carry the data"
         ),
+    )
+
+
+def _find_joins(facts: Facts) -> Iterator[Candidate]:
+    """Find the rank that reads the files of the others to write their bytes once more."""
+    if facts.ranks < 2 or not facts.lanes.mpi:
+        return
+    own = facts.stored & (facts.lane >= 0)
+    read, written = facts.asked_bytes("bytes_read"), facts.asked_bytes("bytes_written")
+    by_all = facts.per_file(written, facts.stored)
+    lane = np.maximum(facts.lane, 0)
+    key = facts.file * facts.ranks + lane
+    mine = sums(key[own], written[own], len(by_all) * facts.ranks)[key]
+    foreign = own & (read > 0) & (by_all[facts.file] > mine)
+    by_rank = sums(lane[foreign], read[foreign], facts.ranks)
+    rank = int(np.argmax(by_rank))
+    target = own & (lane == rank) & (written > 0) & (by_all[facts.file] <= mine) & (read == 0)
+    output = float(written[target].sum())
+    enough = by_rank[rank] >= ENOUGH_BYTES and by_rank[rank] > ALMOST_ALL * by_rank.sum()
+    if enough and output >= JOINED * by_rank[rank]:
+        source = own & (lane == rank) & (read > 0) & (foreign | (mine > 0))
+        again = min(float(read[source].sum()) / output, 1.0)
+        seconds = np.where(source, facts.cells[:, READ], 0.0)
+        subject = scene(facts, source | target, seconds + target * facts.cells[:, WRITE])
+        yield _join(subject, rank, float(by_rank[rank]), (source, target, again))
+
+
+def _join(subject: Scene, rank: int, moved: float, parts: tuple[Mask, Mask, float]) -> Candidate:
+    """Return the finding; ``parts``: rows that are read and rows that are written, and the share
+    of the latter that was read."""
+    facts, (source, target, again) = subject.facts, parts
+    took = float(facts.cells[source, READ].sum() + facts.cells[target, WRITE].sum())
+    return subject.candidate(
+        title=(
+            f"rank {rank} joins {wording.size(moved)} that other ranks have written to files of"
+            " their own"
+        ),
+        cause=(
+            "The bytes are written twice and read once, and the second time by one process, while"
+            " the others wait."
+        ),
+        confidence="medium",
+        evidence=(
+            fact(
+                f"{wording.seconds(took)} in these reads and writes of rank {rank}",
+                bytes=moved,
+                seconds=took,
+            ),
+            _describe_waiting(facts),
+        ),
+        fixes=(
+            code(
+                "Write one file together: MPI_File_write_at_all with the offset of each rank's part"
+                " (MPI_Exscan of the sizes), or HDF5 with H5Pset_fapl_mpio."
+            ),
+            code("Or leave a file per rank, where the readers can live with that."),
+        ),
+        claims=[
+            *claim_all(facts, np.flatnonzero(source), (READ,)),
+            *claim_all(facts, np.flatnonzero(target), (WRITE,), again),
+        ],
+        method=f"time of rank {rank} in reads of the parts and in writes of their bytes",
     )
 
 
