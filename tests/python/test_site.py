@@ -1,6 +1,8 @@
 """The documentation site and its generated parts."""
 
+import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from tools.site import commands
 from tools.site.build import ROOT, SITE, build, make_first_page, name_files_outside
 
 from pario.cli import COMMANDS
+from tests.support.commands import run_command
 from tests.support.waiting import PATIENCE
 
 SUPPORTED = (ROOT / "docs" / "supported.md").read_text()
@@ -30,6 +33,41 @@ def test_each_row_of_supported_systems_is_tested_or_says_so() -> None:
     untested = [row for row in rows if "`tests/" not in row]
     honest = re.compile(r"not tested|by hand| no \||, no, |needs 3.11|tests \|$")
     assert [row for row in untested if not honest.search(row)] == []
+
+
+#: The names of MPIs in tests, by the row that says that they are tested.
+MPI_ROWS = {
+    "MPICH 5": ["mpich-5"],
+    "the standard ABI (`mpicc_abi`)": ["abi"],
+    "Open MPI 5": ["openmpi-5"],
+    "MPICH 4, Open MPI 4": ["mpich-4", "openmpi-4"],
+    "Intel MPI 2021": ["intel-mpi"],
+}
+
+
+def collect(marks: str) -> list[str]:
+    """Returns the tests of a tier among those that the page of systems names."""
+    named = sorted(set(re.findall(r"`(tests/[^`]+\.py[^`]*)`", SUPPORTED)))
+    words = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", marks, *named]
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    listing = run_command([*words, "-p", "no:cacheprovider"], cwd=ROOT, env=kept, status=0).stdout
+    return [line for line in listing.splitlines() if line.startswith("tests/")]
+
+
+@pytest.mark.system
+def test_each_row_of_supported_systems_is_tested_in_the_tier_that_it_names() -> None:
+    tiers = {"CI": collect("not exhaustive"), "full": collect("exhaustive or not exhaustive")}
+    rows = [line.strip("| ").split(" | ") for line in SUPPORTED.splitlines() if "`tests/" in line]
+    wrong = []
+    for name, *cells in (row for row in rows if len(row) > 2):
+        tier = "CI" if any(cell.startswith("CI") for cell in cells) else "full"
+        tests = tuple(re.findall(r"`(tests/[^`]+\.py[^`]*)`", cells[-1]))
+        found = [test for test in tiers[tier] if test.startswith(tests)]
+        for word in MPI_ROWS.get(name, [""]):
+            if tests and not any(word in test for test in found):
+                wrong.append(f"{name}: no test of {word or 'it'} in {tier}")
+    assert wrong == []
+    assert sum(name in MPI_ROWS for name, *_ in rows) == len(MPI_ROWS)
 
 
 def test_the_readme_names_systems_that_have_a_row() -> None:
