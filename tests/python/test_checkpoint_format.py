@@ -200,6 +200,22 @@ def test_the_manifest_gives_the_order_of_damaged_files(tmp_path):
         assert load(None, tmp_path).step == 3
 
 
+def test_each_manifest_is_read_once(tmp_path, monkeypatch):
+    read, decode = [], manifest.decode_manifest
+    monkeypatch.setattr(
+        manifest, "decode_manifest", lambda content: read.append(content) or decode(content)
+    )
+    with Writer(None, tmp_path, durable=False, keep=2) as writer:
+        for step in range(5):
+            writer.save(step, {"T": step})
+    assert len(read) == len(set(read)) == 4  # the last one is not needed any more
+    file = Store(tmp_path).manifest
+    assert file.read() == file.read()
+    with Writer(None, tmp_path, durable=False) as other:
+        other.save(9, {"T": 9})
+    assert file.read()[0].generation_of("step-00000009.h5") == 6
+
+
 def test_a_manifest_that_cannot_be_written_leaves_the_earlier_one(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

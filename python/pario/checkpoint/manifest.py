@@ -12,7 +12,7 @@ from pathlib import Path
 from pario.checkpoint.checksum import checksum_bytes
 from pario.checkpoint.errors import CheckpointError
 from pario.copying import write_all
-from pario.publishing import new_file, remove
+from pario.publishing import Identity, identity_of, new_file, remove
 
 #: The name of the manifest, and the beginnings of its lines.
 MANIFEST = "MANIFEST"
@@ -47,11 +47,18 @@ class ManifestFile:
 
     def __init__(self, directory: Path, *, durable: bool) -> None:
         self._path, self._durable = directory / MANIFEST, durable
+        #: The file that was read last, which is replaced and never changed, and its manifest.
+        self._identity: Identity | None = None
+        self._manifest = Manifest()
 
     def read(self) -> tuple[Manifest, str]:
         """The manifest, and the reason why it cannot be used; then it is empty."""
         try:
-            return decode_manifest(self._path.read_bytes()), ""
+            identity = identity_of(self._path)
+            if identity is None or identity != self._identity:
+                self._manifest = decode_manifest(self._path.read_bytes())
+                self._identity = identity
+            return self._manifest, ""
         except (FileNotFoundError, NotADirectoryError):
             return Manifest(), ""
         except OSError as error:
