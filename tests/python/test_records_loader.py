@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pario.errors import ParioError
-from pario.records import Dataset, Loader
+from pario.records import Dataset, Loader, Mixture
 from pario.records.memory import free_memory
 from tests.python.support.forks import expect_child_begins_its_own
 
@@ -456,6 +456,24 @@ def test_stats(dataset):
 def test_bad_arguments(dataset, how, words):
     with pytest.raises(ParioError, match=words):
         Loader(dataset, **how)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda path: Loader(5), "dataset=5: expected a Dataset, its path, a list of them"),
+        (lambda path: Mixture([path]), "Mixture: .*: expected a data set and its weight"),
+        (lambda path: Dataset(path, "linez"), "format 'linez': expected one of lines, fixed,"),
+        (
+            lambda path: list(Loader(path, decode=True).pack_tokens(4, field="t")),
+            "pack_tokens: field 't': expected one of n, __number__",
+        ),
+    ],
+)
+def test_other_kinds_of_arguments_are_named(tmp_path, make, words):
+    (tmp_path / "a.jsonl").write_text('{"n": 1}\n')
+    with pytest.raises(ParioError, match=words):
+        make(tmp_path / "a.jsonl")
 
 
 def test_processes_of_torchrun_share_an_epoch_before_they_initialize(dataset, monkeypatch):

@@ -18,6 +18,7 @@ from pario._native import (
     open_objects,
     open_records,
     read_records,
+    record_formats,
     scan_records,
 )
 from pario.errors import ParioError
@@ -404,6 +405,9 @@ def open_dataset(source: Source) -> Dataset:
 
 def _open(path: str, options: _Options) -> tuple[RecordFile | GroupedFile, bool]:
     format = options.format
+    known = [one for one, *_ in record_formats()]
+    if format and format not in known:
+        raise ParioError(f"{path}: format {format!r}: expected one of {', '.join(known)}")
     name = os.fsencode(path)
     if objects.is_url(path) and not format and not path.endswith(".prec"):
         open_objects([name, name + b".pidx"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -418,6 +418,10 @@ def _list_datasets(dataset: Source | Sequence[Source] | Mixture, typed: bool) ->
     if isinstance(dataset, Mixture):
         dataset = dataset.datasets
     given = [dataset] if isinstance(dataset, Dataset | str | os.PathLike) else dataset
+    if not isinstance(given, Iterable):
+        raise ParioError(
+            f"Loader: dataset={given!r}: expected a Dataset, its path, a list of them or a Mixture"
+        )
     datasets = [open_dataset(one) for one in given]
     return [one.with_typed_rows() for one in datasets] if typed else datasets
 

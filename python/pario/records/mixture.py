@@ -65,6 +65,9 @@ class Mixture:
     ) -> None:
         if not 1 <= len(parts) <= _MOST:
             raise ParioError(f"Mixture of {len(parts)} data sets: expected 1 to {_MOST}")
+        for part in parts:
+            if not isinstance(part, tuple | list) or len(part) != 2:
+                raise ParioError(f"Mixture: {part!r}: expected a data set and its weight")
         self.datasets = [open_dataset(one) for one, _ in parts]
         for one, weight in zip(self.datasets, [weight for _, weight in parts], strict=True):
             if not (weight > 0 and math.isfinite(weight)):

@@ -259,6 +259,9 @@ class Packing:
     def _document(self, sample: Any) -> NDArray[Any]:
         import numpy as np
 
+        if isinstance(sample, Mapping) and self.field and self.field not in sample:
+            names = ", ".join(sample)
+            raise ParioError(f"pack_tokens: field {self.field!r}: expected one of {names}")
         tokens = np.asarray(sample[self.field] if self.field else sample)
         if tokens.ndim != 1 or (tokens.size and tokens.dtype.kind not in "iu"):
             raise ParioError(
