@@ -9,6 +9,7 @@ import resource
 import shutil
 import sys
 import tomllib
+from importlib import metadata
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -135,6 +136,24 @@ def test_the_required_packages_are_the_dependencies(
     names = [re.match(r"[\w-]+", text)[0] for text in project["project"]["dependencies"]]
     assert list(installation.REQUIRED) == names
     assert "required" not in explain(capsys)
+
+
+def test_the_origin_is_a_path_without_escapes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    files = {
+        "INSTALLER": "pip\n",
+        "WHEEL": "Tag: cp312-abi3-manylinux_2_28_x86_64\n",
+        "direct_url.json": '{"url": "file:///dist/pario-0.1%2Bgabc.whl"}',
+    }
+    place = tmp_path / "pario-0.1.dist-info"
+    place.mkdir()
+    for name, text in files.items():
+        (place / name).write_text(text)
+    found = metadata.PathDistribution(place)
+    monkeypatch.setattr(installation.metadata, "distribution", lambda name: found)
+    expected = "wheel cp312-abi3-manylinux_2_28_x86_64 of /dist/pario-0.1+gabc.whl by pip"
+    assert installation.describe_origin() == expected
 
 
 def test_a_limit_of_the_file_size_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
+from urllib.parse import unquote
 
 from pario import wording
 from pario.errors import ParioError
@@ -75,7 +76,7 @@ def describe_origin() -> str:
         return f"not installed, imported from {Path(__file__).parents[2]}"
     installer = (installed.read_text("INSTALLER") or "an unknown installer").strip()
     url = json.loads(installed.read_text("direct_url.json") or "{}")
-    place = str(url.get("url", "")).removeprefix("file://")
+    place = unquote(str(url.get("url", ""))).removeprefix("file://")
     if url.get("dir_info", {}).get("editable"):
         return f"editable from {place} by {installer}"
     tag = re.search(r"^Tag: (\S+)", installed.read_text("WHEEL") or "", re.MULTILINE)
