@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import sys
 import time
@@ -18,6 +19,9 @@ ROOT = Path(__file__).parents[2]
 WHEELS = Path(os.environ.get("PARIO_WHEELS") or ROOT / "dist")
 #: Installing downloads numpy, rich and jinja2.
 _SECONDS_TO_INSTALL = 900.0
+#: From a wheel to the first report, in seconds of the processor: other work of the machine and the
+#: network do not count.
+_SECONDS_TO_REPORT = 60.0
 _TOOLS = ("sh", "env", "true", "dd", "cat", "uname")
 pytestmark = pytest.mark.exhaustive
 
@@ -28,11 +32,17 @@ def need_wheel(tag: str, processor: str = "x86_64") -> Path:
     return found[-1] if found else pytest.skip(f"no wheel {tag} in {WHEELS}: make wheel")
 
 
+def measure_processor() -> float:
+    """Returns the processor seconds of all programs that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 class Environment:
     """A virtual environment with a wheel; its programs find no compiler."""
 
     def __init__(self, folder: Path, interpreter: Path, wheel: Path) -> None:
-        begin = time.monotonic()
+        begin, used = time.monotonic(), measure_processor()
         self.wheel = wheel
         self.bin = folder / "venv/bin"
         run_command([interpreter, "-m", "venv", folder / "venv"], status=0)
@@ -45,6 +55,7 @@ class Environment:
         self.variables = kept | {"PATH": f"{self.bin}:{tools}"}
         self.run("pip", "install", "-q", "--only-binary=:all:", wheel, limit=_SECONDS_TO_INSTALL)
         self.seconds = time.monotonic() - begin
+        self.processor = measure_processor() - used
 
     def run(self, *words: str | Path, limit: float = 300.0, cwd: Path | None = None) -> str:
         """Runs a program of the environment, which must succeed, and returns its output."""
@@ -82,15 +93,20 @@ def environment(
 def test_from_a_wheel_to_the_first_report(
     environment: Environment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    begin = time.monotonic()
+    begin, used = time.monotonic(), measure_processor()
     command = ["dd", "if=/dev/zero", "of=out.bin", "bs=512", "count=2000"]
     environment.run("pario", "run", "-o", "run.pario", "--", *command, cwd=tmp_path)
     page = tmp_path / "report.html"
     environment.run("pario", "report", "run.pario", "--html", page, cwd=tmp_path)
     assert "out.bin" in page.read_text(encoding="utf-8")
     report = time.monotonic() - begin
+    processor = environment.processor + measure_processor() - used
+    assert 0 < processor < _SECONDS_TO_REPORT
     with capsys.disabled():
-        print(f"\nwheel installed in {environment.seconds:.1f} s, report after {report:.1f} s more")
+        print(
+            f"\nwheel installed in {environment.seconds:.1f} s, report after {report:.1f} s more;"
+            f" {processor:.1f} s of the processor"
+        )
 
 
 def test_the_version_is_that_of_the_wheel(environment: Environment) -> None:
