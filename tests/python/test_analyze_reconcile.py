@@ -61,6 +61,16 @@ def test_many_small_unseen_calls_lead_the_verdict() -> None:
     [
         # pipes and sockets
         ({"kernel_read": GB, "untraced_bytes_read": GB}, {}),
+        # a stream without a buffer reads a line of a pipe byte by byte
+        (
+            {
+                "kernel_read": 70_000,
+                "syscalls_read": 70_000,
+                "untraced_bytes_read": 70_000,
+                "untraced_reads": 10_000,
+            },
+            {},
+        ),
         # the tracer itself
         ({"kernel_written": GB, "tracer_bytes_written": GB}, {}),
         # the dynamic loader, and the image before an exec
@@ -101,6 +111,20 @@ def test_a_child_counts_once() -> None:
     kernel = analyze(job).kernel
     assert kernel is not None
     assert (kernel.read, kernel.unattributed) == (GB, ())
+
+
+def test_the_tracers_last_reads_in_children_are_no_unseen_calls() -> None:
+    """Only the parent's counters have them."""
+    job = known_job(3001)
+    processes = job.processes
+    processes["kernel_read"], processes["syscalls_read"] = 200, 12
+    processes["kernel_read_before"], processes["syscalls_read_before"] = 100, 8
+    processes["tracer_bytes_read"], processes["tracer_reads"] = 117, 4
+    processes["kernel_read"][0], processes["syscalls_read"][0] = 100 + 3000 * 320, 8 + 3000 * 16
+    processes["parent"][1:] = processes["pid"][0]
+    processes["start"][1:], processes["end"][1:] = 1.0, 9.0
+    kernel = analyze(job).kernel
+    assert kernel is not None and kernel.unattributed == ()
 
 
 def test_an_untraced_child_is_named() -> None:

@@ -22,6 +22,7 @@ BESIDE_WRITTEN = ("splice", "libaio_write", "io_uring_write")
 #: The largest read-ahead of a page cache that is not tuned.
 READ_AHEAD = 128 << 10
 PAGE = 4096
+UNSEEN_BYTES = 0.01  # of the bytes of calls: fewer are as good as none
 #: Reads of the kernel's counters at the end of a process, and most of their bytes.
 LAST_READS, LAST_BYTES = 4, 256
 MANY_MAPS = 100  # mappings of a file by a process: each lives for a short time
@@ -56,8 +57,11 @@ class Direction:
 
     @property
     def unseen_calls(self) -> Floats:
-        """Calls that no table explains."""
-        return np.maximum(self.kernel_calls - self.accounted_calls, 0.0)
+        """Calls that no table explains. Where all bytes are explained, there are none: a stream
+        without a buffer makes several calls beneath one of stdio, each of which moves a byte."""
+        calls = np.maximum(self.kernel_calls - self.accounted_calls, 0.0)
+        split = (self.unseen <= UNSEEN_BYTES * self.kernel) & (calls <= self.kernel)
+        return np.where(split, 0.0, calls)
 
     @property
     def unseen_storage(self) -> Floats:
