@@ -1,5 +1,5 @@
-"""The rule about small reads and writes of pipes, sockets and terminals, which pario counts without
-their time."""
+"""The rule about small reads and writes of pipes, sockets, terminals and files of /proc, which have
+no rows of files."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def _small_messages(facts: Facts) -> Iterator[Candidate]:
     names = list(dict.fromkeys(wording.name(program) for program in programs))
     yield Candidate(
         title=(
-            f"{wording.count(count)} reads and writes of {wording.size(size)} through pipes,"
-            f" sockets or terminals, by {', '.join(names[:2])}"
+            f"{wording.count(count)} reads and writes of {wording.size(size)} of pipes, sockets,"
+            f" terminals or /proc, by {', '.join(names[:2])}"
         ),
         cause=(
             f"Each of these calls costs {wording.seconds(float(seconds.sum()) / count)} of"
@@ -68,6 +68,7 @@ def _small_messages(facts: Facts) -> Iterator[Candidate]:
                 "Shell: read takes single bytes from a pipe; read from a file (done < file), into"
                 " an array (mapfile), or let one awk do the work of the loop."
             ),
+            code("Files of /proc: read them once a second, not in each step; keep them open."),
         ),
         claims=[Claim(lanes, COMPUTE, per_lane[lanes])],
         ranks=_ranks(facts, lanes),
@@ -111,7 +112,7 @@ def _ranks(facts: Facts, lanes: np.ndarray) -> tuple[int, ...]:
 SMALL_MESSAGES = Rule(
     name="small-messages",
     remedy="sending larger messages",
-    sees="Reads and writes of a few bytes through pipes, sockets or terminals.",
+    sees="Reads and writes of a few bytes of pipes, sockets, terminals or files of /proc.",
     threshold=(
         f"At least {MANY_MESSAGES:,} such calls per process, of less than {SMALL_MESSAGE} bytes on"
         " average."
