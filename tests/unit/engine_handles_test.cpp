@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "engine_support.hpp"
+#include "parallel/engine/handle_locks.hpp"
 
 namespace pario::engine {
 namespace {
@@ -78,20 +79,77 @@ TEST(EngineHandles, AHandleThatIsAloneSieves) {
   EXPECT_OK(file->close());
 }
 
-TEST(EngineHandles, ASievedWriteTakesThreeLocks) {
-  const Directory directory;
-  std::atomic<int> locks = 0, unlocks = 0;
-  const Opener counting = asking([&](std::string_view operation) {
+/// Opens a file that counts the calls on its locks.
+Opener counting_locks(std::atomic<int>& locks, std::atomic<int>& unlocks) {
+  return asking([&](std::string_view operation) {
     if (operation == "lock") ++locks;
     if (operation == "unlock") ++unlocks;
     return file::Fault{};
   });
+}
+
+file::OpenRequest new_file(const std::string& path) {
+  return {.path = path, .flags = O_RDWR | O_CREAT};
+}
+
+TEST(EngineHandles, ASievedWriteTakesTwoLocks) {
+  const Directory directory;
+  std::atomic<int> locks = 0, unlocks = 0;
+  const Opener counting = counting_locks(locks, unlocks);
   auto file = SharedFile::open(comm::make_self(), sieving(directory / "locks"), counting);
   ASSERT_TRUE(file.ok());
   locks = unlocks = 0;
   EXPECT_OK(write_pieces(**file, With::alone));
-  EXPECT_EQ(locks, 3) << "the window, and the handles before and behind this one";
-  EXPECT_EQ(unlocks, 4) << "the same, and the registration of handles";
+  EXPECT_EQ(locks, 2) << "the handles before and behind this one";
+  EXPECT_EQ(unlocks, 3) << "the same, and the registration of handles";
+}
+
+TEST(EngineHandles, ManyReadModifyWritesKeepTheirLocks) {
+  const Directory directory;
+  constexpr std::uint64_t kNever = std::uint64_t{1} << 62;
+  std::atomic<int> locks = 0, unlocks = 0;
+  const auto file = counting_locks(locks, unlocks)(new_file(directory / "lease"));
+  ASSERT_TRUE(file.ok());
+  HandleLocks handles(**file, 7, {.uses_before = 3, .longest_ns = kNever, .idle_ns = kNever});
+  const auto modify = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      EXPECT_TRUE(handles.try_begin());
+      handles.end();
+    }
+  };
+  modify(3);
+  EXPECT_EQ(locks, 3 * 2);
+  EXPECT_EQ(unlocks, 3 * 3);
+  modify(100);
+  EXPECT_EQ(locks, 4 * 2) << "the fourth one keeps them";
+  EXPECT_EQ(unlocks, 3 * 3 + 1);
+  handles.end_lease();
+  EXPECT_EQ(unlocks, 4 * 3);
+}
+
+TEST(EngineHandles, ALeaseThatIsTooOldIsGivenBackAtOnce) {
+  const Directory directory;
+  std::atomic<int> locks = 0, unlocks = 0;
+  const auto file = counting_locks(locks, unlocks)(new_file(directory / "old"));
+  ASSERT_TRUE(file.ok());
+  HandleLocks handles(**file, 7, {.uses_before = 0, .longest_ns = 0});
+  EXPECT_TRUE(handles.try_begin());
+  std::this_thread::sleep_for(std::chrono::microseconds(1));  // longer than longest_ns
+  handles.end();
+  EXPECT_EQ(unlocks, 3);
+}
+
+TEST(EngineHandles, AHandleRegistersWhenALeaseIsIdle) {
+  const Directory directory;
+  const file::OpenRequest request = new_file(directory / "idle");
+  const auto file = file::open(request), other_file = file::open(request);
+  ASSERT_TRUE(file.ok() && other_file.ok());
+  HandleLocks handles(**file, 7, {.uses_before = 0, .idle_ns = 1'000'000});
+  EXPECT_TRUE(handles.try_begin());
+  handles.end();
+  HandleLocks other(**other_file, 8);
+  other.register_writer(0);
+  EXPECT_FALSE(handles.try_begin()) << "another handle may write";
 }
 
 TEST(EngineHandles, NothingIsWrittenBackWhileAnotherHandleMayWrite) {

@@ -25,7 +25,7 @@ Opener counting(Syncs& syncs) {
   };
 }
 
-struct Ranks {
+struct RankOfFile {
   comm::Comm& comm;
   SharedFile& file;
   Syncs& syncs;
@@ -51,7 +51,7 @@ struct Ranks {
 };
 
 void run(const std::vector<int>& shape, std::uint64_t write_behind,
-         const std::function<void(const Ranks& ranks, int nodes)>& body) {
+         const std::function<void(const RankOfFile& ranks, int nodes)>& body) {
   const Directory directory;
   Syncs syncs;
   comm::run_as_threads(shape, [&](std::shared_ptr<comm::Comm> comm) {
@@ -66,7 +66,7 @@ void run(const std::vector<int>& shape, std::uint64_t write_behind,
 
 TEST(EngineSync, SyncsEachNodeOnceIfARankHasChangedTheFile) {
   for (const auto& shape : shapes())
-    run(shape, 0, [&](const Ranks& ranks, int nodes) {
+    run(shape, 0, [&](const RankOfFile& ranks, int nodes) {
       EXPECT_EQ(ranks.count_syncs(), 0) << "nothing has been written";
       ranks.write(static_cast<int>(shape.size()) - 1, With::alone);
       EXPECT_EQ(ranks.count_syncs(), nodes);
@@ -81,7 +81,7 @@ TEST(EngineSync, SyncsEachNodeOnceIfARankHasChangedTheFile) {
 
 TEST(EngineSync, SyncsKeptWrites) {
   for (const auto& shape : shapes())
-    run(shape, 1 << 16, [&](const Ranks& ranks, int nodes) {
+    run(shape, 1 << 16, [&](const RankOfFile& ranks, int nodes) {
       ranks.write(static_cast<int>(shape.size()) - 1, With::alone);
       EXPECT_EQ(ranks.count_syncs(), nodes);
     });
@@ -89,7 +89,7 @@ TEST(EngineSync, SyncsKeptWrites) {
 
 TEST(EngineSync, IsTriedAgainAfterAnError) {
   for (const auto& shape : shapes())
-    run(shape, 0, [](const Ranks& ranks, int nodes) {
+    run(shape, 0, [](const RankOfFile& ranks, int nodes) {
       ranks.write(0, With::alone);
       EXPECT_EQ(ranks.count_syncs(EIO), nodes);
       EXPECT_EQ(ranks.count_syncs(), nodes);

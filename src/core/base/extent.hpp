@@ -29,6 +29,9 @@ inline Extent hull(Extent a, Extent b) {
   return {std::min(a.begin, b.begin), std::max(a.end, b.end)};
 }
 
+/// The unit of mappings and of the page cache: bytes.
+constexpr std::uint64_t kPage = 4096;
+
 inline std::uint64_t round_down(std::uint64_t value, std::uint64_t unit) {
   return value - value % unit;
 }

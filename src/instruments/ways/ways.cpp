@@ -16,7 +16,6 @@
 namespace pario::ways {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kReadBack = 1000;  ///< pieces that are verified after writing
 
 struct Unmap {
@@ -27,7 +26,7 @@ using Memory = std::unique_ptr<std::byte, Unmap>;
 
 /// Allocates touched memory, so that page faults are not part of the measured time.
 Memory memory_for(const Way& way, const Work& work) {
-  const std::uint64_t size = base::round_up(way.at_a_time * work.piece, kPage);
+  const std::uint64_t size = base::round_up(way.at_a_time * work.piece, base::kPage);
   Memory memory(base::map_memory(size), Unmap{size});
   if (memory) std::memset(memory.get(), 1, size);
   return memory;
@@ -98,7 +97,7 @@ base::Result<double> resident(const std::string& path) {
   void* const mapped = ::mmap(nullptr, *size, PROT_READ, MAP_PRIVATE, number, 0);
   base::close_file(number);
   if (mapped == MAP_FAILED) return base::Error{errno, "mmap", path};
-  std::vector<unsigned char> pages((*size + kPage - 1) / kPage);
+  std::vector<unsigned char> pages((*size + base::kPage - 1) / base::kPage);
   const int told = ::mincore(mapped, *size, pages.data());
   const int error = errno;
   ::munmap(mapped, *size);

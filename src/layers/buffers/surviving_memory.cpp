@@ -66,8 +66,7 @@ bool send(Request request, std::uint64_t number, std::span<const int> descriptor
 }
 
 std::size_t data_offset(std::uint32_t count) {
-  constexpr std::uint64_t kPage = 4096;
-  return base::round_up(sizeof(SurvivingMemory::Header) + count * sizeof(Buffer), kPage);
+  return base::round_up(sizeof(SurvivingMemory::Header) + count * sizeof(Buffer), base::kPage);
 }
 
 }  // namespace

@@ -72,6 +72,7 @@ base::Status close_file(OpenedFile& opened) {
   opened.transfers.kept_writes().unregister();
   if (met) report_statistics(opened, call);
   if (context.is_first()) opened.pointer->remove();
+  context.guards().handles->end_lease();
   const base::Status closed = context.file().close();
   if (mine) mine = closed;
   if (!met) return leave_other_ranks(context, met.error());

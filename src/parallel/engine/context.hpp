@@ -14,6 +14,7 @@
 #include "parallel/engine/collective_calls.hpp"
 #include "parallel/engine/engine.hpp"
 #include "parallel/engine/handle_locks.hpp"
+#include "parallel/engine/node_locks.hpp"
 #include "parallel/engine/policy.hpp"
 #include "parallel/engine/read_ahead.hpp"
 #include "parallel/engine/sieve_buffers.hpp"
@@ -38,6 +39,7 @@ struct MovedRun {
 struct WriteGuards {
   std::shared_ptr<std::shared_mutex> threads;  ///< threads of this process
   std::unique_ptr<WriteGate> gate = {};        ///< ranks of this node
+  std::unique_ptr<NodeLocks> node = {};        ///< ranks and threads of the only node, or null
   std::unique_ptr<HandleLocks> handles = {};   ///< other handles of the file
 };
 

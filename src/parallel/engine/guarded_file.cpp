@@ -20,12 +20,14 @@ base::Result<std::uint64_t> GuardedFile::read(std::uint64_t offset, std::span<st
 base::Status GuardedFile::begin_modify(base::Extent hull) {
   if (!may_modify()) return base::Error{.number = EBUSY, .operation = "read"};
   base::Status status;
-  if (locks_ == Locks::range) {
-    threads_ = std::unique_lock(*context_.guards().threads);
+  const WriteGuards& guards = context_.guards();
+  if (locks_ == Locks::range && guards.node) {
+    node_range_.emplace(*guards.node, hull);
+  } else if (locks_ == Locks::range) {
+    threads_ = std::unique_lock(*guards.threads);
     status = range_.emplace(context_.file(), hull, true).status();
   }
-  if (status)
-    status = pass_.emplace(context_.guards().gate.get(), WriteGate::Write::modify).status();
+  if (status) status = pass_.emplace(guards.gate.get(), WriteGate::Write::modify).status();
   if (!status) end_modify(hull);
   return status;
 }
@@ -34,6 +36,7 @@ void GuardedFile::end_modify(base::Extent) {
   pass_.reset();
   range_.reset();
   if (threads_.owns_lock()) threads_.unlock();
+  node_range_.reset();
 }
 
 }  // namespace pario::engine

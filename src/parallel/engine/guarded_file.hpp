@@ -54,6 +54,7 @@ class GuardedFile final : public exchange::WindowFile {
   FileContext& context_;
   const Locks locks_;
   ModifyPermit permit_;
+  std::optional<NodeLocks::Hold> node_range_;  // if all ranks are on one node, else the next two
   std::unique_lock<std::shared_mutex> threads_;
   std::optional<RangeLock> range_;
   std::optional<GatePass> pass_;

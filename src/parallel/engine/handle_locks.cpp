@@ -17,8 +17,10 @@ constexpr base::Extent kProbe{kRegistration.begin - 1, kRegistration.begin};
 
 }  // namespace
 
-HandleLocks::HandleLocks(file::File& file, std::uint64_t handle)
-    : file_(file), own_(base::Extent::at(kAll.begin + handle % kHandles * kNodes, kNodes)) {}
+HandleLocks::HandleLocks(file::File& file, std::uint64_t handle, Lease lease)
+    : file_(file),
+      own_(base::Extent::at(kAll.begin + handle % kHandles * kNodes, kNodes)),
+      lease_(lease) {}
 
 /// True if a program that does not use these locks, perhaps this one, has locked the whole file:
 /// waiting for it might never end.
@@ -42,14 +44,66 @@ void HandleLocks::register_writer(int node) {
 
 bool HandleLocks::try_begin() {
   const std::scoped_lock alone(mutex_);
-  if (active_ == 0 && !lock_others()) return false;
+  if (!held_) {
+    if (!lock_others()) return false;
+    held_ = true;
+    since_ns_ = base::monotonic_ns();
+  }
   ++active_;
   return true;
 }
 
 void HandleLocks::end() {
+  {
+    const std::scoped_lock alone(mutex_);
+    if (--active_ > 0) return;
+    last_use_ns_ = base::monotonic_ns();
+    const bool too_long = last_use_ns_ - since_ns_ > lease_.longest_ns;
+    if (++uses_ <= lease_.uses_before || too_long) return release();
+    if (watched_) return;
+    watched_ = true;
+  }
+  start_watcher();
+}
+
+void HandleLocks::end_lease() {
   const std::scoped_lock alone(mutex_);
-  if (--active_ == 0) unlock_others();
+  if (held_) release();
+  closing_ = 1;
+  base::futex_wake(closing_);
+}
+
+/// Gives the locks back, with the mutex.
+void HandleLocks::release() {
+  held_ = false;
+  unlock_others();
+}
+
+void HandleLocks::start_watcher() {
+  const auto watch = [this] {
+    watch_lease();
+    return base::Result<std::uint64_t>(0);
+  };
+  if (watcher_.submit(std::make_shared<Task>(watch))) return;
+  const std::scoped_lock alone(mutex_);
+  watched_ = false;
+  if (held_ && active_ == 0) release();
+}
+
+/// Runs in a thread until the locks are given back.
+void HandleLocks::watch_lease() {
+  do {
+    base::futex_wait(closing_, 0, lease_.idle_ns);
+  } while (closing_ == 0 && !release_idle());
+}
+
+/// True if the rank has no lease any more.
+bool HandleLocks::release_idle() {
+  const std::scoped_lock alone(mutex_);
+  if (active_ > 0 || (held_ && base::monotonic_ns() - last_use_ns_ < lease_.idle_ns)) return false;
+  if (held_) release();
+  watched_ = false;
+  return true;
 }
 
 bool HandleLocks::lock_others() {

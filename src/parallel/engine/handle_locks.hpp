@@ -9,14 +9,25 @@
 #include <mutex>
 
 #include "core/file/file.hpp"
+#include "parallel/engine/worker.hpp"
 
 namespace pario::engine {
+
+/// When a rank keeps the locks after a read-modify-write.
+struct Lease {
+  unsigned uses_before = 16;             ///< read-modify-writes that give them back at once
+  std::uint64_t longest_ns = 2'000'000;  ///< then they are given back, because a handle may wait
+  std::uint64_t idle_ns = 5'000'000;     ///< after the last read-modify-write
+};
 
 /// The locks of one rank. Thread-safe.
 class HandleLocks {
  public:
   /// `handle`: any number, the same on all ranks of the handle and on no others.
-  HandleLocks(file::File& file, std::uint64_t handle);
+  HandleLocks(file::File& file, std::uint64_t handle, Lease lease = {});
+  ~HandleLocks() { end_lease(); }
+  HandleLocks(const HandleLocks&) = delete;
+  HandleLocks& operator=(const HandleLocks&) = delete;
 
   /// Registers this handle as a writer until the file is closed: no other handle starts a
   /// read-modify-write. Waits for those in flight. Called by one rank of each node. No effect if
@@ -26,16 +37,29 @@ class HandleLocks {
   /// True: no other handle can write the file until end(). Does not wait.
   bool try_begin();
   void end();
+  /// Called before the file is closed: no read-modify-write begins any more.
+  void end_lease();
 
  private:
   bool is_locked_by_other_program();
   bool lock_others();
   void unlock_others();
+  void release();
+  void start_watcher();
+  void watch_lease();
+  bool release_idle();
 
   file::File& file_;
   const base::Extent own_;
+  const Lease lease_;
   std::mutex mutex_;
   int active_ = 0;
+  unsigned uses_ = 0;  // read-modify-writes that had no other beside them
+  bool held_ = false;  // the ranges of all other handles
+  bool watched_ = false;
+  std::uint64_t since_ns_ = 0, last_use_ns_ = 0;
+  base::FutexWord closing_{0};
+  Worker watcher_;  // gives idle locks back; last: ends first
 };
 
 /// Permission for read-modify-writes, obtained by the first obtain() and kept for its lifetime.

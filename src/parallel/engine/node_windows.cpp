@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "parallel/engine/kept_bytes.hpp"
+#include "parallel/engine/robust_mutex.hpp"
 
 namespace pario::engine {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kWindow = 256 << 10;
 constexpr std::uint64_t kLeastUnit = 64 << 10, kLargestUnit = 4 << 20;
 constexpr std::uint64_t kFewestBuffers = 16, kMostBuffers = 4096;
@@ -53,7 +53,7 @@ class NodeWindows::Lock {
 NodeWindows::Sizes NodeWindows::choose_sizes(std::uint64_t bound, std::uint64_t unit) {
   const bool suits = std::has_single_bit(unit) && unit >= kLeastUnit && unit <= kLargestUnit;
   std::uint64_t window = suits ? unit : kWindow;
-  while (window > kPage && bound / memory_of_buffer(window) < kFewestBuffers) window /= 2;
+  while (window > base::kPage && bound / memory_of_buffer(window) < kFewestBuffers) window /= 2;
   const std::uint64_t buffers = bound / memory_of_buffer(window);
   return {window, static_cast<std::uint32_t>(std::clamp<std::uint64_t>(buffers, 1, kMostBuffers))};
 }
@@ -62,17 +62,11 @@ NodeWindows::Sizes NodeWindows::choose_sizes(std::uint64_t bound, std::uint64_t 
 std::size_t NodeWindows::memory_size(Sizes sizes) {
   const std::uint64_t heads =
       sizes.buffers * (2 * sizeof(Slot) + sizeof(std::atomic<std::uint32_t>));
-  return base::round_up(heads, kPage) + sizes.buffers * memory_of_buffer(sizes.window);
+  return base::round_up(heads, base::kPage) + sizes.buffers * memory_of_buffer(sizes.window);
 }
 
 void NodeWindows::initialise(std::byte* memory, Sizes sizes) {
-  pthread_mutexattr_t shared;
-  ::pthread_mutexattr_init(&shared);
-  ::pthread_mutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
-  ::pthread_mutexattr_setrobust(&shared, PTHREAD_MUTEX_ROBUST);
-  for (Slot& slot : std::span(reinterpret_cast<Slot*>(memory), 2 * std::size_t{sizes.buffers}))
-    ::pthread_mutex_init(&slot.mutex, &shared);
-  ::pthread_mutexattr_destroy(&shared);
+  initialise_mutexes(std::span(reinterpret_cast<Slot*>(memory), 2 * std::size_t{sizes.buffers}));
 }
 
 NodeWindows::NodeWindows(std::byte* memory, Sizes sizes, Write write)
@@ -83,7 +77,7 @@ NodeWindows::NodeWindows(std::byte* memory, Sizes sizes, Write write)
               sizes.buffers),
       mapped_(sizes.buffers) {
   const std::size_t heads = slots_.size_bytes() + owners_.size_bytes();
-  images_ = memory + base::round_up(heads, kPage);
+  images_ = memory + base::round_up(heads, base::kPage);
   words_ = reinterpret_cast<std::uint64_t*>(images_ + sizes.buffers * sizes.window);
 }
 

@@ -170,7 +170,8 @@ base::Status Opening::make_gate_and_pointer() {
   comm::Comm& comm = context_.comm();
   const int ranks = comm.local_size();
   comm::Watchdog watch = context_.watchdog(kOpen);
-  const std::size_t gate_size = node_state_size(ranks);
+  const std::size_t state_size = node_state_size(ranks);
+  const std::size_t gate_size = state_size + NodeLocks::memory_size();
   if (ranks > 1)
     state_->node_memory = comm.share(
         gate_size + RunAhead::memory_size(ranks) + ReadAhead::memory_size(ranks), watch.patience());
@@ -178,6 +179,9 @@ base::Status Opening::make_gate_and_pointer() {
   std::byte* const memory =
       state_->node_memory ? state_->node_memory->data() : make_own_memory(gate_size);
   auto gate = std::make_unique<WriteGate>(memory, comm, context_.path());
+  if (comm.local_rank() == 0) NodeLocks::initialise(memory + state_size);
+  if (comm.topology().nodes() == 1)
+    context_.guards().node = std::make_unique<NodeLocks>(memory + state_size);
   auto store = comm.topology().nodes() == 1 ? make_pointer_in_memory(gate->state().shared_pointer)
                                             : make_pointer_in_file(context_.path(), facts_.number);
   context_.guards().gate = std::move(gate);

@@ -9,7 +9,6 @@
 namespace pario::engine {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kMostReads = 4096;  // of a series, before a window
 
 /// True once a file of this process has windows, and the events since then.
@@ -111,7 +110,7 @@ bool ReadAhead::fill_window(base::Extent where, std::optional<std::uint64_t>& re
   std::size_t number = 0;
   Slot* const window = find_free_slot(number);
   if (window == nullptr) return false;
-  const std::uint64_t begin = base::round_down(where.begin, kPage);
+  const std::uint64_t begin = base::round_down(where.begin, base::kPage);
   window->changes.store(shared_.changes.load());
   window->read_at.store(base::ticks());
   const base::Result<std::uint64_t> moved = file_.read(begin, {bytes_of(number), kWindow});

@@ -8,8 +8,6 @@
 namespace pario::exchange {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
-
 /// The division of a node's memory into the windows of a plan.
 struct Geometry {
   std::uint32_t slots;
@@ -20,7 +18,7 @@ Geometry arrange(const plan::Plan& plan, std::uint64_t granule, int nodes, int l
                  std::uint64_t bytes_limit) {
   Geometry geometry = {};
   const std::uint64_t length = std::min(plan.window, plan.span.length());
-  geometry.image_size = base::round_up(length, kPage);
+  geometry.image_size = base::round_up(length, base::kPage);
   const bool marks =
       plan.direction == plan::Direction::write ? plan.holes != plan::Holes::none : !plan.whole;
   if (marks || nodes > 1)
@@ -31,7 +29,7 @@ Geometry arrange(const plan::Plan& plan, std::uint64_t granule, int nodes, int l
       {plan.slots, kMaxSlots, plan.windows(), bytes_limit / (geometry.image_size + words_each)});
   geometry.slots = static_cast<std::uint32_t>(std::max<std::uint64_t>(most, 1));
   geometry.images_size = geometry.slots * geometry.image_size;
-  geometry.words_size = base::round_up(geometry.slots * words_each, kPage);
+  geometry.words_size = base::round_up(geometry.slots * words_each, base::kPage);
   return geometry;
 }
 
