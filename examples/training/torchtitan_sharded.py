@@ -118,6 +118,7 @@ def main(words: list[str]) -> int:
         return 2
     torch.distributed.init_process_group("gloo")
     train(Path(words[0]), int(words[1]))
+    torch.distributed.destroy_process_group()
     return 0
 
 
