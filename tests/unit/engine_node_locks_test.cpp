@@ -48,7 +48,7 @@ TEST_F(EngineNodeLocks, ExcludeThreadsWithCommonBytes) {
 TEST_F(EngineNodeLocks, DoNotExcludeOtherPages) {
   const NodeLocks::Hold hold(*locks_, {0, 4096});
   std::thread([&] {
-    const NodeLocks::Hold behind(*locks_, {4096, 64 * 4096});  // waits for ever if it is excluded
+    const NodeLocks::Hold behind(*locks_, {4096, 64 * 4096});  // never returns if it is excluded
   }).join();
 }
 
