@@ -205,11 +205,15 @@ auto trace_alone(Symbol symbol, Real real) {
                     [&](Span span, auto result) { count_alone(symbol, span, is_failure(result)); });
 }
 
-/// Traces a call that waits for another process, and moves no bytes; not one of an MPI library
-/// inside its own calls, whose time is in these.
+/// True in the thread that runs main().
+bool is_main_thread();
+
+/// Traces a call that waits for another process, and moves no bytes. Two kinds say nothing about
+/// the program and are passed on: those of an MPI library inside its own calls, whose time is in
+/// these, and those of other threads, such as the progress threads of libraries.
 template <class Real>
 auto trace_peer_wait(Symbol symbol, Real real) {
-  if (!active() || trace::inside_mpi()) return real();
+  if (!active() || trace::inside_mpi() || !is_main_thread()) return real();
   return count_call(start_alone(symbol), real,
                     [&](Span span, auto result) { count_wait(symbol, span, result < 0 ? -1 : 0); });
 }

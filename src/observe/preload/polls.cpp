@@ -3,10 +3,15 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/syscall.h>
 
 #include "observe/preload/calls.hpp"
 
 using namespace pario::preload;
+
+bool pario::preload::is_main_thread() {
+  return base::system_call(SYS_gettid) == base::system_call(SYS_getpid);
+}
 
 PARIO_WRAP(int, poll, pollfd* waited, nfds_t count, int patience) {
   const auto real = [&] { return PARIO_REAL(poll)(waited, count, patience); };
