@@ -58,7 +58,7 @@ TEST_P(ExchangeMeeting, AllRanksReturnTheErrorOfTheLowestRank) {
 }
 
 TEST_P(ExchangeMeeting, ARankOutOfPatienceFailsItsNodeForGood) {
-  if (GetParam().size() == 1) GTEST_SKIP() << "nobody to wait for";
+  if (GetParam().size() == 1) GTEST_SKIP() << "there is no other rank";
   std::atomic<int> gave_up = 0;
   const int last = static_cast<int>(GetParam().size()) - 1;
   comm::run_as_threads(GetParam(), [&](std::shared_ptr<comm::Comm> comm) {
