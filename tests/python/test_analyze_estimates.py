@@ -11,7 +11,7 @@ import pytest
 from pario.see.analyze import analyze, idioms
 from pario.see.analyze.model import Finding
 from pario.see.tables.model import Job
-from tests.python.jobs import add_events, add_filesystem, add_record, make_job
+from tests.python.jobs import add_events, add_filesystem, add_function, add_record, make_job
 from tests.python.layer_jobs import MIB, start_programs, write_steps
 
 PYTHON, COMPILED = "/usr/bin/python3.11", "/home/user/app"
@@ -135,6 +135,19 @@ def test_small_files_cost_also_the_work_of_the_program_for_them(program: str, wo
 def test_starts_of_programs_cost_their_processor_time_and_an_empty_start() -> None:
     made = make_run(COMPILED, wall=10.0)
     start_programs(made, 300, 0.0007)
+    assert finding(made, "process-storm").seconds == pytest.approx(300 * 1.3e-3, rel=0.01)
+
+
+def test_a_fork_before_the_start_of_a_program_costs_no_more_than_the_start() -> None:
+    """Each of 300 processes is forked in 1 ms, and then executes a program."""
+    made = make_run(COMPILED, wall=10.0)
+    start_programs(made, 300, 0.7e-3)
+    add_function(made, 0, "fork", "posix", thread=0, calls=300, seconds=0.3)
+    forked = made.processes[1:].copy()
+    forked["parent_image"], forked["cpu_user"], forked["cpu_system"] = 1, 0.0, 0.0
+    forked["end"] = forked["seen"] = forked["start"]
+    forked["start"] -= 4e-3
+    made.processes = np.concatenate([made.processes, forked])
     assert finding(made, "process-storm").seconds == pytest.approx(300 * 1.3e-3, rel=0.01)
 
 

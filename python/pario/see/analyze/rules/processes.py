@@ -97,8 +97,9 @@ def _storm(facts: Facts, families: _Families, children: Ints, parents: Ints) -> 
     rows = facts.job.processes[images]
     started = rows["parent_image"] == 0
     seconds = families.image_seconds[images]
-    forks = _measure_forks(facts, parents) / max(len(children) - int(started.sum()), 1)
-    starting = np.where(started, idioms.measure_start(), forks)
+    forked = ~np.isin(families.of_image[images], families.of_image[images[started]])
+    each = [idioms.measure_start(), _measure_forks(facts, parents) / len(children)]
+    starting = np.select([started, forked], each, 0.0)
     lanes, granted = _sum_by_lane(facts, images, seconds, starting)
     count = len(children)
     over = f", over all {lane_words(mpi=True)[1]}" if facts.lanes.mpi else ""
