@@ -322,7 +322,7 @@ def test_a_value_by_stdio_is_not_charged_with_the_clock_of_the_tracer() -> None:
     made = make_run(COMPILED)
     moved = {"reads": 10_000_000, "bytes_read": 40_000_000, "read_time": 0.3}
     add_record(made, 0, "/scratch/field", "stdio", opens=1, buffer_size=4096, **moved)
-    expected = 0.3 - 0.02 - 10_000_000 * 10e-9
+    expected = 0.3 - 0.02 - 10_000_000 * 6e-9
     assert finding(made, "stdio-per-value").seconds == pytest.approx(expected, rel=0.01)
 
 

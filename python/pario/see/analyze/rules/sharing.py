@@ -28,7 +28,6 @@ ALMOST_ALL = 0.9
 WHOLE = 0.8
 JOINED = 0.5  # bytes written for each byte read of other ranks' files
 ENOUGH_BYTES = 8 << 20
-SHARED_LIMIT = 1 << 30
 USEFUL_WRITERS = 16
 STRAGGLER_FACTOR = 2.0
 
@@ -207,7 +206,7 @@ def find_common_reads(facts: Facts) -> tuple[Mask, Floats]:
     shared = reads & (facts.lane < 0)
     np.maximum.at(readers, facts.file[shared], facts.records["ranks"][shared])
     common = readers[facts.file] >= max(2, 0.75 * facts.ranks)
-    return reads & whole & common & (size[facts.file] <= SHARED_LIMIT), size
+    return reads & whole & common, size
 
 
 def _all_readers(facts: Facts, subject: Scene, size: Floats) -> Candidate:
@@ -235,8 +234,9 @@ def _all_readers(facts: Facts, subject: Scene, size: Floats) -> Candidate:
             )
             if find_packages(facts)[subject.rows].all()
             else code(
-                "Read on rank 0 and MPI_Bcast (HDF5: H5Pset_all_coll_metadata_ops; Fortran"
-                " namelists: read on rank 0, broadcast)."
+                "Where a rank needs a part, let it read this part. Where all need all: read on rank"
+                " 0 and MPI_Bcast (HDF5: H5Pset_all_coll_metadata_ops; Fortran namelists: read on"
+                " rank 0, broadcast)."
             ),
         ),
         claims=claim_all(facts, subject.rows, kinds, 1.0 - 1.0 / facts.ranks),
@@ -311,8 +311,8 @@ ALL_READ_ONE = Rule(
     remedy="reading on one rank and broadcasting",
     sees="Every rank reads the whole of the same file.",
     threshold=(
-        f"Three quarters of the ranks (at least 2) read {wording.share(WHOLE)} or more of a file of"
-        f" up to {SHARED_LIMIT >> 30} GiB that they do not write."
+        f"Three quarters of the ranks (at least 2) read {wording.share(WHOLE)} or more of a file"
+        " that they do not write."
     ),
     estimate=(
         "The ranks' time on the files minus one rank's share: storage serves the readers one after"
