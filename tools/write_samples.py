@@ -22,6 +22,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -115,8 +117,8 @@ def cut_demo(output: str) -> str:
 
 def write_demo(browser: str) -> None:
     """Run the demonstration; write its report to the page, and a picture of its HTML page."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = ["sh", str(ROOT / "examples/demo.sh"), folder]
+    with named_folder("checkpoints") as folder:
+        command = ["sh", str(ROOT / "examples/demo.sh"), str(folder)]
         environment = os.environ | {"BIN": str(Path(sys.executable).parent)}
         done = subprocess.run(
             command,
@@ -130,7 +132,21 @@ def write_demo(browser: str) -> None:
             raise SystemExit(f"examples/demo.sh: status {done.returncode}\n{done.stdout}")
         parts = {"demo": f"```text\n{cut_demo(done.stdout)}\n```"}
         DEMO.write_text(replace_parts(DEMO.read_text(), parts))
-        take_picture(browser, Path(folder) / "demo.html", PICTURE)
+        take_picture(browser, folder / "demo.html", PICTURE)
+
+
+@contextmanager
+def named_folder(name: str) -> Iterator[Path]:
+    """Make a temporary folder whose name can stand in a report; remove it afterwards."""
+    folder = Path(tempfile.gettempdir()) / name
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        raise SystemExit(f"{folder} exists: remove it, the demonstration runs there") from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
 def take_picture(browser: str, page: Path, picture: Path) -> None:
