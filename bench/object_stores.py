@@ -5,10 +5,10 @@
 
 The servers are processes on this machine, behind proxies that delay each answer and count the
 requests: one of HTTP with ranges, and one of S3 (moto) for loaders that know no other. Each way
-loads records in random order for `--seconds` after its first batch, in turn with the others and in
-a process of its own, and begins cold. The ratio is to "one GET per sample", one request after the
-other. Ways whose packages are not installed are skipped; a way that fails or does not end is named
-and left out.
+loads records in random order for `--seconds` or for an epoch, whichever ends first, in turn with
+the others and in a process of its own, and begins cold; the seconds of the first batch count. The
+ratio is to "one GET per sample", one request after the other. Ways whose packages are not installed
+are skipped; a way that fails or does not end is named and left out.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Way:
 def main() -> int:
     parser = make_parser(__doc__)
     parser.add_argument("--directory", default="/var/tmp")
-    parser.add_argument("--records", type=int, default=20_000)
+    parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--size", type=int, default=10_240)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=5)
@@ -235,24 +235,25 @@ WAYS = (
 class Speed:
     """A measurement of one way."""
 
-    samples: float  # per second
+    samples: float  # per second, from the start
     gets: float  # per sample
     first: float  # seconds to the first batch
 
 
 def measure_speed(way: Way, stores: Stores) -> Speed:
-    """Loads for so many seconds after the first batch."""
+    """Loads the first epoch, for at most so many seconds: later epochs may come from memory."""
     proxy = stores.s3 if way.server == "s3" else stores.http
     proxy.clear()
     begin = time.perf_counter()
     batches = way.load(stores)
-    size, first, samples = next(batches), time.perf_counter() - begin, 0
-    while time.perf_counter() - begin < first + stores.arguments.seconds:
+    samples = next(batches)
+    first = elapsed = time.perf_counter() - begin
+    while elapsed < stores.arguments.seconds and samples < stores.arguments.records:
         samples += next(batches)
-    elapsed = time.perf_counter() - begin - first
+        elapsed = time.perf_counter() - begin
     gets = len([one for one in proxy.requests() if one.method == "GET"])
     batches.close()  # type: ignore[attr-defined]
-    return Speed(samples / elapsed, gets / (size + samples), first)
+    return Speed(samples / elapsed, gets / samples, first)
 
 
 def measure_ways(ways: list[Way], stores: Stores, recorder: Recorder) -> None:

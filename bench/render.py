@@ -154,10 +154,19 @@ AREAS = (
          " pydarshan makes tables of pandas."),
     Area("object_stores", "stores", "Records in an object store", ("sample_bytes", "samples"),
          "samples_per_second", "pario, shuffle",
+         ("obstore, threads", "one GET per sample", "mosaicml-streaming", "s3torchconnector"),
+         caveat="The first epoch in random order, from servers on the same machine that answer"
+         " 20 ms late; two cores serve and load. Every record has a request of its own."),
+    Area("object_stores", "stores-cached", "Records in a store, block cache",
+         ("sample_bytes", "samples"), "samples_per_second", "pario, block cache",
          ("obstore, threads", "one GET per sample", "webdataset", "mosaicml-streaming",
           "s3torchconnector"),
-         caveat="Random order, from servers on the same machine that answer 20 ms late; two cores"
-         " serve and load."),
+         caveat="The same random order, with `PARIO_BLOCK_CACHE`: the directory holds the whole"
+         " file at the end. webdataset shuffles in a buffer and keeps nothing."),
+    Area("object_stores", "stores-blocks", "Records in a store, by blocks",
+         ("sample_bytes", "samples"), "samples_per_second", "pario, blocks", ("webdataset",),
+         caveat="Orders that are less random: pario shuffles 10 blocks of 100 records at a time,"
+         " webdataset shards and a buffer."),
     Area("loader", "loader", "Loaders of records", ("state", "order", "sample_bytes"),
          "samples_per_second", "pario, direct",
          ("DataLoader, pread", "webdataset", "array_record, DataLoader", "grain, array_record",

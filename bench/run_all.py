@@ -86,7 +86,7 @@ STEPS = (
     Step("small_opens", "--files 10000", 150, ("/dev/fuse", "python:torch")),
     Step("mapped", "--library {library} --directory {data} --rounds 3", 140,
          ("root", "/dev/fuse", "python:torch", "python:safetensors")),
-    Step("object_stores", "--directory {data} --seconds 4", 200, ("python:obstore", "python:moto")),
+    Step("object_stores", "--directory {data}", 200, ("python:obstore", "python:moto")),
     Step("loader", "--directory {data} --records 6000 --seconds 2 --rounds 2 --rivals", 200,
          ("fio",)),
     Step("stripes", "--library {library} --counts 1,4,8,16 --mebibytes 64", 210,
