@@ -11,7 +11,8 @@ from rich.console import Console
 from pario.see.analyze import analyze, overlaps
 from pario.see.analyze.model import OverlappingWrites
 from pario.see.report import terminal
-from pario.see.tables.model import Communicator, Job
+from pario.see.report.words import describe_overlaps
+from pario.see.tables.model import SITE, Communicator, Frame, Job
 from tests.python.jobs import add_events, add_record, make_job
 
 
@@ -52,6 +53,25 @@ def test_the_bytes_and_ranks_of_unordered_writes_are_named() -> None:
     text = " ".join(stream.getvalue().split())
     assert "Possible corruption" in text
     assert "ranks 0, 2 write the same 40 B; bytes 60 to 99 of rank 0 by write" in text
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"), [((8,), "solver.c:8 in main"), ((8, 9), "lines 8 and 9 of solver.c")]
+)
+def test_unordered_writes_have_their_lines(lines: tuple[int, ...], words: str) -> None:
+    made = job()
+    write(made, 0, 1.0)
+    write(made, 2, 5.0)
+    made.stacks = [
+        (Frame("/home/u/solver", function="main", file="/home/u/solver.c", line=line),)
+        for line in lines
+    ]
+    made.sites = np.zeros(len(lines), SITE)
+    made.sites["stack"], made.sites["calls"] = np.arange(len(lines)), 10
+    made.sites["name"] = made.function_names.index("write")
+    (row,) = found(made)
+    assert row.ranges[0].places == (words, "")
+    assert f"rank 0 by write at 1.00 s ({words}) and rank 2 by write at" in describe_overlaps(row)
 
 
 def test_a_barrier_between_orders_writes() -> None:

@@ -116,6 +116,17 @@ class CallSites:
         places = self._places_of(np.asarray(wanted & own), folded, calls).named
         return join_places(places, by_calls=True)[0]
 
+    def place_of_call(self, event: np.void) -> str:
+        """Return the places from which the process of an event makes such calls on its file: a
+        line, or several that make nearly all of them; empty if they are not known."""
+        sites = self._sites
+        if not len(sites):
+            return ""
+        same = np.ones(len(sites), bool)
+        for ours, its in (("process", "process"), ("file", "file"), ("name", "function")):
+            same &= sites[ours] == event[its]
+        return join_places(self._places(same, by_calls=True).named, by_calls=True)[0]
+
     def _count_calls(self, rows: Ints, events: Iterable[int]) -> int:
         """Return the calls of kinds of events in rows of records, as far as they are counted."""
         counters = (name for kind in events for name in _COUNTERS.get(EVENT_KINDS[kind], ()))

@@ -295,6 +295,7 @@ class WriteRange:
     writers: tuple[str, str]  # "rank 3", "process 4711"
     functions: tuple[str, str]
     times: tuple[float, float]  # starts
+    places: tuple[str, str] = ("", "")  # lines of the program; empty: not known
 
 
 @dataclass(frozen=True)

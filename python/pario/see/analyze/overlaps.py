@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pario.see.analyze.arrays import Ints, Mask, counts, unique_pairs
+from pario.see.analyze.call_sites import CallSites
 from pario.see.analyze.cells import of_library
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.model import OverlappingWrites, WriteRange
@@ -300,10 +301,13 @@ def _range(facts: Facts, writes: _Writes, overlap: Overlap) -> WriteRange:
     pids = facts.job.processes["pid"][rows["process"]].tolist()
     who = [f"rank {one}" for one in lanes] if facts.lanes.mpi else [f"process {p}" for p in pids]
     names = [facts.job.function_names[number] for number in rows["function"].tolist()]
+    sites = CallSites(facts)
+    places = [sites.place_of_call(row) for row in rows]
     return WriteRange(
         begin=overlap.begin,
         end=overlap.end,
         writers=(who[0], who[1]),
         functions=(names[0], names[1]),
         times=(float(rows["start"][0]), float(rows["start"][1])),
+        places=(places[0], places[1]),
     )

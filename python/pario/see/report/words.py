@@ -164,8 +164,11 @@ def describe_overlaps(row: OverlappingWrites) -> str:
 
 def describe_range(one: WriteRange) -> str:
     """Return a range of bytes and its two writes."""
-    pairs = zip(one.writers, one.functions, one.times, strict=True)
-    both = " and ".join(f"{who} by {name} at {wording.seconds(at)}" for who, name, at in pairs)
+    each = zip(one.writers, one.functions, one.times, one.places, strict=True)
+    both = " and ".join(
+        f"{who} by {name} at {wording.seconds(at)}{place and f' ({place})'}"
+        for who, name, at, place in each
+    )
     return f"bytes {one.begin:,} to {one.end - 1:,} of {both}"
 
 
