@@ -8,9 +8,13 @@ import pytest
 
 from pario.cli.follow import pause
 from pario.see.analyze.attendance import find_meetings
+from pario.see.analyze.facts import Facts
+from pario.see.analyze.progress import progress
+from pario.see.analyze.split import Times
 from pario.see.report.live import Sample, describe_rates
 from pario.see.tables import read
 from pario.see.tables.model import CurrentCall
+from tests.python.jobs import make_job
 from tests.python.plog import ProcessLog, events
 
 
@@ -60,26 +64,42 @@ def test_damaged_events_are_not_noticed_where_they_are_not_read(tmp_path: Path) 
     assert not any("damaged" in text for text in read([path], most_events=1).messages)
 
 
+def make_current(function: str, category: str, collective: bool = False) -> CurrentCall:
+    """Returns a call of the first process that writes 10 bytes to the first file."""
+    return CurrentCall(
+        process=0,
+        thread=0,
+        depth=0,
+        function=function,
+        category=category,
+        op="write",
+        path="/a",
+        file=0,
+        fifo=False,
+        start=1.0,
+        offset=0,
+        length=10,
+        communicator=-1,
+        collective=collective,
+    )
+
+
+@pytest.mark.parametrize(
+    ("mpi", "status", "state"),
+    [(False, 0, "ended"), (False, 143, "killed"), (False, None, "killed"), (True, 0, "killed")],
+)
+def test_a_helper_that_a_successful_command_ended_was_no_killed_run(
+    mpi: bool, status: int | None, state: str
+) -> None:
+    job = make_job(1, mpi=mpi)
+    job.current.append(make_current("write", "posix"))
+    job.exit_status = status
+    assert progress(Facts(Times(job))).state == state
+
+
 def test_no_rank_is_called_missing_if_the_events_are_left_out(tmp_path: Path) -> None:
     job = read([log_of_100_events(tmp_path)], most_events=1)
-    job.current.append(
-        CurrentCall(
-            process=0,
-            thread=0,
-            depth=0,
-            function="MPI_File_write_all",
-            category="mpiio",
-            op="write",
-            path="/a",
-            file=0,
-            fifo=False,
-            start=1.0,
-            offset=0,
-            length=10,
-            communicator=-1,
-            collective=True,
-        )
-    )
+    job.current.append(make_current("MPI_File_write_all", "mpiio", collective=True))
     assert find_meetings(job, 5.0) == ()
     job.events_left_out = False
     assert [meeting.missing for meeting in find_meetings(job, 5.0)] == [(1,)]

@@ -19,11 +19,13 @@ from pario.wording import name, plural, ranks, seconds
 #: A call hangs from this part of the run on, within these bounds in seconds.
 _SHARE, _LEAST, _MOST = 0.1, 1.0, 10.0
 _PARTS = 3  # calls and ranks that the sentence names
-#: Waiting for events: a server without requests does not hang.
+#: Waiting for events, or for clients: a server without requests does not hang.
 _POLLS = (
     *("poll", "__poll_chk", "ppoll", "__ppoll_chk"),
-    *("select", "pselect", "epoll_wait", "epoll_pwait"),
+    *("select", "pselect", "epoll_wait", "epoll_pwait", "epoll_pwait2"),
 )
+_ACCEPTS = ("accept", "accept4")
+_IDLE = (*_POLLS, *_ACCEPTS)
 _LOCKS = ("flock", "lockf", "lockf64", "fcntl", "fcntl64")
 
 State = Literal["ended", "running", "killed"]
@@ -39,7 +41,7 @@ def progress(facts: Facts) -> Progress:
     last = _last_activity(facts)
     least = min(max(_LEAST, _SHARE * now), _MOST)
     meetings = tuple(m for m in find_meetings(facts.job, now) if m.seconds >= least)
-    longest = max((call.seconds for call in calls if call.function not in _POLLS), default=0.0)
+    longest = max((call.seconds for call in calls if call.function not in _IDLE), default=0.0)
     silent = now - last >= least and longest >= least
     stuck = bool(meetings) or silent
     words = _Words(facts, calls, state)
@@ -64,7 +66,10 @@ def _state(facts: Facts) -> State:
     job, own = facts.job, _own(facts)
     if any(own[row] for row in job.running):
         return "running"
-    return "killed" if any(own[call.process] for call in job.current) else "ended"
+    interrupted = [call.process for call in job.current if own[call.process]]
+    # A command that succeeds ends helpers: the writer of a pipe that is no longer read.
+    helpers = job.exit_status == 0 and all(job.processes["rank"][interrupted] < 0)
+    return "killed" if interrupted and not helpers else "ended"
 
 
 def _moment(facts: Facts, state: State) -> tuple[float, bool]:
@@ -119,6 +124,8 @@ def _waits_for(call: CurrentCall) -> str:
         return "a lock that another process holds"
     if call.function in _POLLS:
         return "data from another process (sockets, pipes)"
+    if call.function in _ACCEPTS:
+        return "another process to connect"
     if call.fifo and call.op == "open":
         return "another process to open the other end of this FIFO"
     if call.fifo and call.op in ("read", "write"):
