@@ -56,6 +56,15 @@ def test_many_small_unseen_calls_lead_the_verdict() -> None:
     assert sentence(job).startswith("1.00 MB of this run's I/O went through calls")
 
 
+def test_few_unseen_calls_lead_the_verdict_of_processes_that_waited() -> None:
+    facts = {"kernel_written": 25_600, "syscalls_write": 400}
+    waiting = sentence(known_job(cpu_user=0.1, **facts))
+    assert waiting.startswith("25.6 kB and up to 9.90 s of this run's I/O went through calls")
+    assert "this run's I/O" not in sentence(known_job(**facts)), "the processor was busy"
+    seen = {"untraced_writes": 400, "untraced_bytes_written": 25_600}
+    assert "this run's I/O" not in sentence(known_job(cpu_user=0.1, **facts, **seen))
+
+
 @pytest.mark.parametrize(
     ("facts", "records"),
     [

@@ -26,6 +26,9 @@ UNSEEN = 0.05
 #: ... and from these amounts on.
 LEAST_BYTES, LEAST_CALLS, LEAST_SECONDS = 4e6, 10_000, 0.05
 LEAST_REQUESTS = 100  # of a ring, whose bytes only storage shows
+#: Fewer unseen calls are named if they are most calls of the run and its processes waited: calls
+#: that are not counted, such as fsync, may have been made beside them.
+MOST_CALLS = 0.5
 #: Page faults of programs and libraries at their start are not worth a word.
 LEAST_FAULTS, SHORT_RUN = 16, 1.0
 #: Less storage without calls and without a mechanism may be directories and inodes.
@@ -39,7 +42,10 @@ RINGS, CONTEXTS = "io_uring", "Linux AIO (libaio)"
 FAULTS = "page faults of mapped files"
 STORAGE = "ways that pario does not see (such as io_uring, Linux AIO or mapped files)"
 CHILDREN = "programs that pario cannot follow"
-CALLS = "calls that pario does not see (system calls that the program makes itself)"
+CALLS = (
+    "calls that pario does not see (made inside libraries, as by getpwuid, or system calls that"
+    " the program makes itself)"
+)
 
 
 def kernel_totals(facts: Facts) -> KernelTotals | None:
@@ -173,7 +179,22 @@ class _Reconciliation:
             much
             or calls > max(LEAST_CALLS, UNSEEN * every)
             or requests >= max(LEAST_REQUESTS, UNSEEN * every)
+            or self._waits_beside_unseen(every)
         )
+
+    def _waits_beside_unseen(self, every: float) -> bool:
+        """True if the processes made most of their calls themselves, and waited for something."""
+        alone = self._sure & ~self._with_untraced_children
+        calls = float((self._read.unseen_calls + self._written.unseen_calls)[alone].sum())
+        waited = float(self._waited_seconds.max(initial=0.0))
+        return calls >= max(LEAST_REQUESTS, MOST_CALLS * every) and waited >= max(
+            LEAST_SECONDS, UNSEEN * self.facts.wall
+        )
+
+    @property
+    def _sure(self) -> Mask:
+        """Characters through the streams of popen are not counted."""
+        return np.asarray(self.own & ~accounts.find_callers(self.facts.job, "popen"))
 
     @cached_property
     def _ring_requests(self) -> Floats:
@@ -198,13 +219,12 @@ class _Reconciliation:
         yield self._part(STORAGE, left, storage, np.zeros(len(storage)))
         moved = self._read.unseen + self._written.unseen
         calls = self._read.unseen_calls + self._written.unseen_calls
-        # Characters through the streams of popen are not counted.
-        sure = self.own & ~accounts.find_callers(self.facts.job, "popen")
-        children = self._have_untraced_children()
-        yield self._part(self._name_children(), sure & children, moved, calls)
-        yield self._part(CALLS, sure & ~children, moved, calls)
+        children = self._with_untraced_children
+        yield self._part(self._name_children(), self._sure & children, moved, calls)
+        yield self._part(CALLS, self._sure & ~children, moved, calls)
 
-    def _have_untraced_children(self) -> Mask:
+    @cached_property
+    def _with_untraced_children(self) -> Mask:
         """True for processes that started programs which pario cannot follow: by exec in a child,
         too."""
         processes = self.facts.job.processes
