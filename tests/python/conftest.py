@@ -33,6 +33,7 @@ IDIOMS = {
     idioms.read_a_number: 0.1,
     idioms.write_a_line: 1.0,
     idioms.pass_a_byte: 1.0,
+    idioms.pass_an_object: 10.0,
 }
 
 
@@ -42,6 +43,7 @@ def known_machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     if "measured" not in request.keywords:
         monkeypatch.setattr(idioms, "measure", lambda idiom: IDIOMS[idiom] * 1e-6)
         monkeypatch.setattr(idioms, "measure_start", lambda: 0.6e-3)
+        monkeypatch.setattr(idioms, "measure_answer", lambda: 20e-6)
 
 
 @pytest.fixture

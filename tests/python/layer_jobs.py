@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pario.see.tables.model import EVENT_KINDS, Dataset, Job
+from pario.see.analyze.waiting import COMMUNICATION
+from pario.see.tables.model import EVENT_KINDS, SITE, Dataset, Frame, Job
 from pario.see.tables.rows import new_processes, new_records
 from tests.python.jobs import add_events, add_function, add_hint, add_record, file_row
 
@@ -487,13 +488,32 @@ IMPORTS: tuple[
 )  # fmt: skip
 
 
-#: Of some rules: a job on which it fires, its control, and the seconds that it may claim.
 def receive_bytes(made: Job, calls: int, size: int) -> None:
     """The first process receives messages through a socket."""
     made.processes["cpu_user"][0] = 50.0
     add_function(made, 0, "recv", "peers", thread=0, calls=calls, bytes=calls * size)
 
 
+def await_answers(made: Job, calls: int) -> None:
+    """A process that writes a line to another one and reads its answer, again and again."""
+    made.processes["cpu_user"] = made.processes["cpu_system"] = 4.0
+    made.processes["untraced_reads"] = made.processes["untraced_writes"] = calls
+    for name, seconds in (("untraced_read", 50e-6), ("untraced_write", 2e-6)):
+        add_function(made, 0, name, "peers", thread=0, calls=calls, seconds=seconds * calls)
+
+
+def queue_items(made: Job, calls: int) -> None:
+    """A process of Python that puts numbers into a queue."""
+    made.processes["cpu_user"], made.processes["cpu_system"] = 50.0, 4.0
+    made.processes["untraced_writes"], made.processes["untraced_bytes_written"] = calls, 9 * calls
+    add_function(made, 0, "untraced_write", "peers", thread=0, calls=calls, seconds=1e-6 * calls)
+    made.stacks = [(Frame(file="/usr/lib/python3.11/multiprocessing/connection.py", line=373),)]
+    made.sites = np.zeros(1, SITE)
+    made.sites["layer"], made.sites["file"], made.sites["calls"] = COMMUNICATION, -1, calls
+    made.sites["name"] = made.function_names.index("untraced_write")
+
+
+#: Of some rules: a job on which it fires, its control, and the seconds that it may claim.
 CASES: dict[str, tuple[Callable[[Job], None], Callable[[Job], None], tuple[float, float]]] = {
     "small-copies": (lambda made: copy(made, 100_000), lambda made: copy(made, 40), (9, 10)),
     "chunk-thrash": (

@@ -533,6 +533,8 @@ VARIANTS = {
     "small-messages (sockets)": case(
         layers.receive_bytes, (10_000_000, 1), (100_000, 64 * KIB), (4.9, 5.1)
     ),
+    "small-messages (answers)": case(layers.await_answers, 100_000, 1000, (2.0, 2.2)),
+    "small-messages (multiprocessing)": case(layers.queue_items, 1_000_000, 10_000, (4.9, 5.1)),
     "one-rank-for-all (parts)": case(layers.join_parts, True, False, (5.9, 6.1), ranks=2),
     "flush-storm (HDF5)": case(layers.flush_library, 20_000, 10, (7.9, 8.1)),
     "seek-storm (buffers)": case(layers.refill_buffers, 400_000, 1, (8.1, 8.2)),

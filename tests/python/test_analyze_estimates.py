@@ -200,6 +200,8 @@ def test_the_work_for_calls_belongs_to_the_finding_that_has_their_time() -> None
         idioms.print_a_number,
         idioms.read_a_number,
         idioms.write_a_line,
+        idioms.pass_a_byte,
+        idioms.pass_an_object,
     ],
 )
 def test_an_idiom_is_measured_in_microseconds(idiom: Callable[[], None]) -> None:
@@ -209,6 +211,11 @@ def test_an_idiom_is_measured_in_microseconds(idiom: Callable[[], None]) -> None
 @pytest.mark.measured
 def test_the_start_of_an_empty_program_is_measured_in_milliseconds() -> None:
     assert 1e-5 < idioms.measure_start() < 1.0
+
+
+@pytest.mark.measured
+def test_the_answer_of_another_process_is_measured_in_microseconds() -> None:
+    assert 1e-7 < idioms.measure_answer() < 0.1
 
 
 def take_turns(made: Job, seconds: list[float], paths: list[str]) -> None:

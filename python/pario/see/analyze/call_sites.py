@@ -11,7 +11,7 @@ import numpy as np
 
 from pario import _native, wording
 from pario.see.analyze import libraries
-from pario.see.analyze.arrays import Ints, Mask, Table
+from pario.see.analyze.arrays import Floats, Ints, Mask, Table, sums
 from pario.see.analyze.cells import KIND_OF_EVENTS, find_rows
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim
@@ -126,6 +126,16 @@ class CallSites:
         for ours, its in (("process", "process"), ("file", "file"), ("name", "function")):
             same &= sites[ours] == event[its]
         return join_places(self._places(same, by_calls=True).named, by_calls=True)[0]
+
+    def count_below(self, source: str, names: Iterable[str]) -> Floats:
+        """Return, per row of ``Job.processes``, the calls of functions that a file of Python makes;
+        ``source``: the end of its path."""
+        job = self._facts.job
+        stacks = [any(frame.file.endswith(source) for frame in one) for one in job.stacks]
+        chosen = job.select_functions(set(names).__contains__)
+        sites = self._sites[chosen[self._sites["name"]]]
+        own = sites[np.array([*stacks, False])[sites["stack"]]]
+        return sums(own["process"], own["calls"], len(job.processes))
 
     def _count_calls(self, rows: Ints, events: Iterable[int]) -> int:
         """Return the calls of kinds of events in rows of records, as far as they are counted."""

@@ -13,7 +13,10 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import TextIO
+from typing import IO, TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 _FOLDER, _FILE = Path("/dev"), "null"
 _NAME, _LINE, _NUMBER = "000123", "a line of text\n", 1 / 3
@@ -22,6 +25,8 @@ _BATCHES = 5
 _BATCH_SECONDS = 1e-3
 _TRIVIAL_PROGRAM = "/bin/true"
 _STARTS = 10
+_ANSWERING_PROGRAM = "/bin/cat"
+_ANSWERS = 50
 
 #: Programs in a compiled language need about this part of Python's time (assumed).
 COMPILED_SHARE = 0.1
@@ -86,6 +91,20 @@ def _make_pipe() -> tuple[int, int]:
     return os.pipe()
 
 
+def pass_an_object() -> None:
+    """Send a number through a connection of multiprocessing and receive it."""
+    reader, writer = _make_connection()
+    writer.send(1)
+    reader.recv()
+
+
+@cache
+def _make_connection() -> tuple[Connection, Connection]:
+    from multiprocessing import Pipe
+
+    return Pipe(duplex=False)
+
+
 @cache
 def measure(idiom: Callable[[], None]) -> float:
     """Return the processor time of an idiom in seconds, without that of the loop around it."""
@@ -128,3 +147,29 @@ def _start_program() -> float:
         return 0.0
     usage = os.wait4(child, 0)[2]
     return time.thread_time() - start + usage.ru_utime + usage.ru_stime
+
+
+@cache
+def measure_answer() -> float:
+    """Return the seconds that pass until another process has answered a byte through pipes: two
+    changes of process. The mean of the fastest batch; 0 without such a program."""
+    import subprocess  # 10 ms, for this measurement alone
+
+    try:
+        peer = subprocess.Popen(
+            [_ANSWERING_PROGRAM], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={}
+        )
+    except OSError:
+        return 0.0
+    with peer:
+        return min(_ask(peer.stdin, peer.stdout) for _ in range(_BATCHES)) / _ANSWERS
+
+
+def _ask(out: IO[bytes] | None, answers: IO[bytes] | None) -> float:
+    """Return the seconds of a batch of questions of a byte and their answers."""
+    assert out is not None and answers is not None
+    start = time.perf_counter()
+    for _ in range(_ANSWERS):
+        out.write(b"x")
+        answers.read(1)
+    return time.perf_counter() - start
