@@ -462,6 +462,15 @@ def extend_archive(made: Job, members: int) -> None:
     add_record(made, 0, "/scratch/a.tar", **calls, **moved, **times, **own)
 
 
+def look_for_names(made: Job, names: int) -> None:
+    """Names of a directory that are tried to be opened once each, and are missing; the log has one
+    row for them."""
+    counts = {"failed_opens": names, "failed": names, "open_time": 1e-4 * names}
+    add_record(made, 0, "/scratch/frames/*", **counts)
+    made.files["folded"][file_row(made, "/scratch/frames/*")] = 1
+    made.processes["files_folded"] = names
+
+
 def change_mode(made: Job, calls: int) -> None:
     """Calls of chmod on 10 files."""
     for number in range(10):

@@ -111,12 +111,20 @@ def _directory_storm(facts: Facts, mask: np.ndarray, calls: np.ndarray) -> Candi
             ),
         ),
         fixes=tuple(reversed(_STORM_FIXES)) if changes else _STORM_FIXES,
-        claims=[
-            Claim(rows, kind, facts.cells[rows, kind] - LISTED * files_of_rows(facts)[rows])
-            for kind in (STAT, OTHER)
-        ],
+        claims=_claim_names(facts, rows),
         method=f"time in these calls minus {wording.seconds(LISTED)} per name, as in one listing",
     )
+
+
+def _claim_names(facts: Facts, rows: np.ndarray) -> list[Claim]:
+    """Return claims of the calls on names and of opens that fail, without the time of a listing."""
+    failed = facts.calls("failed_opens")[rows]
+    share = ratio(failed, failed + facts.calls("opens")[rows])
+    listed = LISTED * files_of_rows(facts)[rows]
+    return [
+        *(Claim(rows, kind, facts.cells[rows, kind] - listed) for kind in (STAT, OTHER)),
+        Claim(rows, OPEN, facts.cells[rows, OPEN] * share - listed),
+    ]
 
 
 def _slowest_changes(facts: Facts, rows: np.ndarray) -> str:
@@ -274,7 +282,10 @@ STORM = Rule(
         f"At least {MANY_NAMES} names of a directory, without installed software, each with at"
         " least as many such calls as opens."
     ),
-    estimate=f"Time in stat and similar calls minus {wording.seconds(LISTED)} per name.",
+    estimate=(
+        "Time in stat and similar calls, and in opens that fail, minus"
+        f" {wording.seconds(LISTED)} per name."
+    ),
     advice="One listing, fewer files, subdirectories.",
     control="One listing of the directory.",
     find=_directory_storms,

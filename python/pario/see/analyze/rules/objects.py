@@ -30,6 +30,18 @@ MANY_OBJECTS = 1000
 SMALL_OBJECT = 4 << 10  # bytes moved for each of the calls
 
 
+_FIXES = (
+    code(
+        "Keep many values in one dataset, with a row for each (a compound type or several columns),"
+        " instead of a group or attribute for each value."
+    ),
+    code(
+        "Set the extent of a dataset for many rows at a time, and cut it at the end; h5py:"
+        " dataset.resize once per block."
+    ),
+)
+
+
 def _object_storms(facts: Facts) -> Iterator[Candidate]:
     calls = facts.column("others")
     mask = facts.library & (facts.records["layer"] == HDF5) & (facts.lane >= 0)
@@ -57,16 +69,7 @@ def _object_storms(facts: Facts) -> Iterator[Candidate]:
                 calls=count,
             ),
         ),
-        fixes=(
-            code(
-                "Keep many values in one dataset, with a row for each (a compound type or several"
-                " columns), instead of a group or attribute for each value."
-            ),
-            code(
-                "Set the extent of a dataset for many rows at a time, and cut it at the end; h5py:"
-                " dataset.resize once per block."
-            ),
-        ),
+        fixes=_FIXES[::-1] if words.startswith("H5Dset_extent") else _FIXES,
         claims=[
             *claim_all(facts, rows, (OPEN, CLOSE, OTHER), needless),
             *_claim_work(facts, rows, needless),
@@ -88,7 +91,7 @@ def _claim_work(facts: Facts, rows: Ints, needless: Floats) -> list[Claim]:
 
 OBJECTS = Rule(
     name="hdf5-objects",
-    remedy="keeping small values in one dataset",
+    remedy="making fewer groups, attributes and extents",
     sees="Thousands of groups or attributes of HDF5, or a dataset extended for each element.",
     threshold=(
         f"At least {MANY_OBJECTS:,} calls such as H5Gcreate, H5Acreate or H5Dset_extent per process"
