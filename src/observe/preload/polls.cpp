@@ -1,8 +1,10 @@
-// Wrappers of calls that wait until descriptors are ready: time in them is waiting for another
-// process, or for a user. Calls without descriptors only sleep, and are passed on.
+// Wrappers of calls that wait until descriptors are ready, or for connections: time in them is
+// waiting for another process, or for a user. Calls without descriptors only sleep, and are passed
+// on.
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include "observe/preload/calls.hpp"
@@ -54,4 +56,20 @@ PARIO_WRAP(int, epoll_pwait, int fd, epoll_event* events, int capacity, int pati
   return trace_peer_wait(Symbol::epoll_pwait, [&] {
     return PARIO_REAL(epoll_pwait)(fd, events, capacity, patience, signals);
   });
+}
+PARIO_WRAP(int, epoll_pwait2, int fd, epoll_event* events, int capacity, const timespec* patience,
+           const sigset_t* signals) {
+  return trace_peer_wait(Symbol::epoll_pwait2, [&] {
+    return PARIO_REAL(epoll_pwait2)(fd, events, capacity, patience, signals);
+  });
+}
+PARIO_WRAP(int, accept, int fd, sockaddr* address, socklen_t* length) {
+  return trace_peer_wait(Symbol::accept, [&] { return PARIO_REAL(accept)(fd, address, length); });
+}
+PARIO_WRAP(int, accept4, int fd, sockaddr* address, socklen_t* length, int flags) {
+  return trace_peer_wait(Symbol::accept4,
+                         [&] { return PARIO_REAL(accept4)(fd, address, length, flags); });
+}
+PARIO_WRAP(int, connect, int fd, const sockaddr* address, socklen_t length) {
+  return trace_peer_wait(Symbol::connect, [&] { return PARIO_REAL(connect)(fd, address, length); });
 }

@@ -62,10 +62,19 @@ int trace_character(const StreamCall& call, Description& file, Real real) {
   });
 }
 
+/// The bytes that a call has read into the buffer of its stream.
+std::int64_t bytes_of_fill(const std::FILE* stream, int character) {
+  return character == EOF ? 0 : 1 + (stream->_IO_read_end - stream->_IO_read_ptr);
+}
+
 template <class Real>
 int trace_get(Symbol symbol, std::FILE* stream, bool locked, Real real) {
   Description* file = active() ? description_of(stream) : nullptr;
-  if (file == nullptr) return real();
+  if (file == nullptr)
+    return is_empty(stream)
+               ? trace_untraced_stream({.symbol = symbol, .stream = stream}, real,
+                                       [&](int result) { return bytes_of_fill(stream, result); })
+               : real();
   const StreamLock lock(stream, locked);
   if (has_data(stream, *file))
     return count_in_run(symbol, stream->_IO_read_ptr, file->characters, real);

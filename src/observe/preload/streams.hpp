@@ -34,16 +34,33 @@ void count_stream(const StreamCall& call, Description& file, Span span, std::int
 /// Records the size and mode of the stream's buffer.
 void note_buffer(std::FILE* stream, Description& file);
 
+/// True if a read of a stream has to fill its buffer first.
+inline bool is_empty(const std::FILE* stream) {
+  return stream->_IO_read_ptr >= stream->_IO_read_end;
+}
+
+/// Makes the real call, a read or write of a stream without a row, such as that of a pipe. A read
+/// that fills the buffer may wait for another process.
+template <class Real, class Bytes>
+auto trace_untraced_stream(const StreamCall& call, Real real, Bytes bytes) {
+  const trace::Op op = op_of(call.symbol);
+  if (!active() || call.stream->_fileno < 0) return real();
+  if (op != trace::Op::read || !is_empty(call.stream)) {
+    const auto result = real();
+    trace::count_untraced(op, bytes(result));
+    return result;
+  }
+  return count_call(start_alone(call.symbol), real, [&](Span span, auto result) {
+    trace::count_untraced(op, bytes(result));
+    count_wait(Symbol::untraced_read, span, bytes(result));
+  });
+}
+
 /// Traces a read or write of a stream. `bytes(result)`: the bytes moved; negative: it failed.
 template <class Real, class Bytes>
 auto trace_stream_transfer(const StreamCall& call, Real real, Bytes bytes) {
   Description* file = active() ? description_of(call.stream) : nullptr;
-  if (file == nullptr) {
-    auto result = real();
-    if (active() && call.stream->_fileno >= 0)
-      trace::count_untraced(op_of(call.symbol), bytes(result));
-    return result;
-  }
+  if (file == nullptr) return trace_untraced_stream(call, real, bytes);
   const LockedRunBreak run_break(call.stream, *file, call.locked);
   return count_call(start_of(call, *file), real, [&](Span span, auto result) {
     count_stream(call, *file, span, bytes(result));

@@ -22,6 +22,7 @@
 #include <sys/statvfs.h>
 #include <sys/time.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 #include <utime.h>
@@ -251,8 +252,23 @@ static void polls(void) {
   CHECK(select(pipes[0] + 1, &set, NULL, NULL, &brief) == 0);
   FD_SET(pipes[0], &set);
   CHECK(pselect(pipes[0] + 1, &set, NULL, NULL, &patience, NULL) == 0);
+  CHECK(epoll_pwait2(watch, &event, 1, &patience, NULL) == 0);
   CHECK(poll(NULL, 0, 20) == 0 && select(0, NULL, NULL, NULL, &brief) == 0);
   CHECK(epoll_wait(-1, &event, 1, 20) == -1 && errno == EBADF);
+}
+
+// A connection by each function, and the first byte of a program that writes it after 20 ms.
+static void peers(void) {
+  const struct sockaddr_un name = {AF_UNIX, "peers.socket"};
+  const int server = socket(AF_UNIX, SOCK_STREAM, 0);
+  CHECK(bind(server, (const struct sockaddr*)&name, sizeof name) == 0 && listen(server, 2) == 0);
+  for (int i = 0; i < 2; ++i)
+    CHECK(connect(socket(AF_UNIX, SOCK_STREAM, 0), (const struct sockaddr*)&name, sizeof name) ==
+          0);
+  CHECK(accept(server, NULL, NULL) >= 0 && accept4(server, NULL, NULL, SOCK_CLOEXEC) >= 0);
+  FILE* slow = popen("sleep 0.02; echo line; echo more", "r");
+  CHECK(fgetc(slow) == 'l' && fgetc(slow) == 'i' && fgets(block, sizeof block, slow) != NULL);
+  CHECK(fgets(block, sizeof block, slow) != NULL && pclose(slow) == 0);
 }
 
 static void synchronise(void) {
@@ -284,6 +300,7 @@ static const struct {
                  {"invalid", invalid},
                  {"sockets", sockets},
                  {"polls", polls},
+                 {"peers", peers},
                  {"walks", walks},
                  {"attributes", attributes},
                  {"synchronise", synchronise}};

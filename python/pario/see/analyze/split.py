@@ -239,16 +239,31 @@ class Times:
         """Seconds per lane of waiting for other processes or users: of a process in its busiest
         thread, of a lane only without a processor. 0 with MPI, whose library waits so inside its
         calls."""
-        functions, count = self.job.functions, self.lanes.count
-        rows = functions[(functions["category"] == PEERS) & (functions["thread"] >= 0)]
-        if self.lanes.mpi or not self.divided or not len(rows):
-            return np.zeros(count)
-        largest = _sum_by_thread(rows).max(axis=1)
-        waits = np.pad(largest, (0, len(self.job.processes) - len(largest)))
         processes, times = self.job.processes, self.lane_times
+        if self.lanes.mpi or not self.divided:
+            return np.zeros(self.lanes.count)
+        waits = self._peer_calls + self._stream_seconds
         used = np.nan_to_num(processes["cpu_user"] + processes["cpu_system"])
         busy = times.io + times.waiting + times.communication + self.lanes.sum_processes(used)
         return np.clip(self.wall - busy, 0.0, self.lanes.sum_processes(waits))
+
+    @cached_property
+    def _peer_calls(self) -> Floats:
+        """Seconds per process in calls that wait for other processes, in its busiest thread."""
+        functions, count = self.job.functions, len(self.job.processes)
+        rows = functions[(functions["category"] == PEERS) & (functions["thread"] >= 0)]
+        if not len(rows):
+            return np.zeros(count)
+        largest = _sum_by_thread(rows).max(axis=1)
+        return np.pad(largest, (0, count - len(largest)))
+
+    @cached_property
+    def _stream_seconds(self) -> Floats:
+        """Seconds per process in reads and writes of standard streams that are no files."""
+        records = self.job.records
+        rows = records[(self.job.files["stream"] != 0)[records["file"]] & (records["process"] >= 0)]
+        moved = np.nan_to_num(rows["read_time"] + rows["write_time"])
+        return sums(rows["process"], moved, len(self.job.processes))
 
     def split(self, lane: int) -> Split:
         """Return the split of the wall time of one lane."""
