@@ -16,7 +16,7 @@ import pytest
 from pario.cli import main
 from pario.prove.bench.array import Block, shape_of
 from pario.prove.bench.launch import launcher
-from pario.prove.bench.results import Measure, rows_of
+from pario.prove.bench.results import Measure, Repetitions, rows_of
 from pario.prove.bench.table import PATTERNS
 from tests.support.commands import run_command, start_command
 from tests.support.waiting import wait_until
@@ -58,8 +58,8 @@ def test_runs_are_where_the_elements_are() -> None:
 
 
 def test_rates_are_of_the_median() -> None:
-    measure = Measure((1.0, 4.0, 2.0), 10, 3, 3)
-    assert (measure.median, measure.rate, measure.spread) == (2.0, 5.0, 1.5)
+    measure = Measure(Repetitions((1.0, 4.0, 2.0)), 10, 3, 3)
+    assert (measure.seconds.median, measure.rate, measure.seconds.spread) == (2.0, 5.0, 1.5)
 
 
 @pytest.mark.system

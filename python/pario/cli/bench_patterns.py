@@ -195,7 +195,11 @@ def _page(result: dict[str, Any]) -> Iterator[str]:
 
 
 def _noisy(rows: Sequence[Row]) -> Iterator[str]:
-    noisy = [row.pattern for row in rows if max(row.write.spread, row.read.spread) > _MANY]
+    noisy = [
+        row.pattern
+        for row in rows
+        if max(row.write.seconds.spread, row.read.seconds.spread) > _MANY
+    ]
     if noisy:
         share = wording.share(_MANY)
         yield (

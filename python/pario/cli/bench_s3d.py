@@ -102,9 +102,9 @@ def page(result: dict[str, Any]) -> Iterator[str]:
         f" {'spread':>7}"
     )
     for row in rows_of(result):
-        spread = wording.percent(max(row.seconds) - min(row.seconds), row.median)
         counted = _format_counts(row.writes, row.reads, row.written / 2**20, row.unaligned)
-        yield f"{row.way:12} {counted} {row.median:>9.3g}  {spread:>7}"
+        spread = wording.share(row.seconds.spread)
+        yield f"{row.way:12} {counted} {row.seconds.median:>9.3g}  {spread:>7}"
     yield (
         f"unaligned: writes that begin on no multiple of {wording.block(UNIT)}; seconds: of the"
         " slowest rank, from opening to closing"

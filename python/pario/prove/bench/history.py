@@ -42,7 +42,7 @@ def _of_patterns(document: Mapping[str, Any]) -> Series:
 def _of_ways(document: Mapping[str, Any]) -> Series:
     rates = verdicts.result_of(document).rates
     return {
-        f"{condition}, pieces of {piece}: {way}": list(found.values)
+        f"{condition}, pieces of {piece}: {way}": list(found)
         for (way, condition, piece), found in rates.items()
     }
 

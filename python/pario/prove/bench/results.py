@@ -12,30 +12,36 @@ FORMAT = "pario-bench-patterns"
 VERSION = 1
 
 
+class Repetitions(tuple[float, ...]):
+    """One figure of all repetitions, in their order."""
+
+    __slots__ = ()
+
+    @property
+    def median(self) -> float:
+        """The median; of an even number of figures the mean of the middle two."""
+        return statistics.median(self)
+
+    @property
+    def spread(self) -> float:
+        """(largest - smallest) / median."""
+        return (max(self) - min(self)) / self.median
+
+
 @dataclass(frozen=True)
 class Measure:
-    """One direction of one pattern. Seconds are those of the slowest rank, one per repetition;
-    calls are counted over all ranks."""
+    """One direction of one pattern. Seconds are those of the slowest rank; calls are counted over
+    all ranks."""
 
-    seconds: tuple[float, ...]
+    seconds: Repetitions
     bytes: int
     calls: int
     system_calls: int
 
     @property
-    def median(self) -> float:
-        """The median of the seconds."""
-        return statistics.median(self.seconds)
-
-    @property
     def rate(self) -> float:
         """Bytes per second at the median."""
-        return self.bytes / self.median
-
-    @property
-    def spread(self) -> float:
-        """(slowest - fastest) / median of the repetitions."""
-        return (max(self.seconds) - min(self.seconds)) / self.median
+        return self.bytes / self.seconds.median
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ def rows_of(document: Mapping[str, Any]) -> list[Row]:
 
 
 def _measure(row: Mapping[str, Any]) -> Measure:
-    return Measure(tuple(row["seconds"]), row["bytes"], row["calls"], row["system_calls"])
+    return Measure(Repetitions(row["seconds"]), row["bytes"], row["calls"], row["system_calls"])
 
 
 def best(rows: Iterable[Row], direction: str) -> Row:

@@ -3,12 +3,11 @@ ones."""
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pario.prove.bench.results import require_format
+from pario.prove.bench.results import Repetitions, require_format
 
 FORMAT = "pario-bench-s3d"
 VERSION = 1
@@ -32,11 +31,11 @@ UNIT = 4 << 20
 
 @dataclass(frozen=True)
 class Row:
-    """The result of one way: seconds of the slowest rank, one per repetition, and counts of the
-    accesses to one checkpoint, over all ranks."""
+    """The result of one way: seconds of the slowest rank, and counts of the accesses to one
+    checkpoint, over all ranks."""
 
     way: str
-    seconds: tuple[float, ...]
+    seconds: Repetitions
     bytes: int  # of the checkpoint
     writes: int
     reads: int
@@ -44,13 +43,8 @@ class Row:
     read: int
     unaligned: int
 
-    @property
-    def median(self) -> float:
-        """The median of the seconds."""
-        return statistics.median(self.seconds)
-
 
 def rows_of(document: Mapping[str, Any]) -> list[Row]:
     """The rows of a result in JSON. Raises ValueError for another document."""
     require_format(document, FORMAT, VERSION)
-    return [Row(**{**row, "seconds": tuple(row["seconds"])}) for row in document["rows"]]
+    return [Row(**{**row, "seconds": Repetitions(row["seconds"])}) for row in document["rows"]]

@@ -3,13 +3,12 @@ pays off, the cost of random order. Pure functions."""
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pario import wording
-from pario.prove.bench.results import require_format
+from pario.prove.bench.results import Repetitions, require_format
 from pario.prove.bench.ways import CONDITIONS, FORMAT, VERSION, Condition, spoken
 
 #: A piece is large enough if it reaches this share of the best rate.
@@ -36,25 +35,14 @@ _PAIRS: tuple[tuple[str, str, Callable[[Condition], bool]], ...] = (
 )
 
 
-@dataclass(frozen=True)
-class Rates:
-    """Bytes per second of one way with pieces of one size, one per repetition."""
+class Rates(Repetitions):
+    """Bytes per second of one way with pieces of one size."""
 
-    values: tuple[float, ...]
-
-    @property
-    def median(self) -> float:
-        """The median of the repetitions."""
-        return statistics.median(self.values)
-
-    @property
-    def spread(self) -> float:
-        """(fastest - slowest) / median."""
-        return (max(self.values) - min(self.values)) / self.median
+    __slots__ = ()
 
     def beats(self, other: Rates) -> bool:
         """True if each repetition is faster than all repetitions of the other."""
-        return min(self.values) > max(other.values)
+        return min(self) > max(other)
 
 
 @dataclass(frozen=True)
@@ -77,7 +65,7 @@ def result_of(document: Mapping[str, Any]) -> Result:
     """Read a result from JSON. Raises ValueError for another document."""
     require_format(document, FORMAT, VERSION)
     rows = {
-        (row["way"], row["condition"], row["piece"]): Rates(tuple(row["rates"]))
+        (row["way"], row["condition"], row["piece"]): Rates(row["rates"])
         for row in document["rows"]
     }
     return Result(tuple(document["pieces"]), rows)
