@@ -63,6 +63,15 @@ def test_modes_hints_and_types(mpi: Mpi, ranks: int, traced: bool, tmp_path: Pat
 
 
 @pytest.mark.system
+@pytest.mark.parametrize("mpi", parameters())
+def test_a_collective_call_follows_the_moves_of_the_shared_pointer(
+    mpi: Mpi, tmp_path: Path
+) -> None:
+    program = str(compile_program(mpi, PROGRAMS / "shared_pointer.c", tmp_path))
+    passes(mpi, [program], 3, tmp_path, False)
+
+
+@pytest.mark.system
 @ranks_1_3
 @both_ways
 @pytest.mark.parametrize(

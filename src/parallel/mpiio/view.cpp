@@ -92,8 +92,12 @@ Outcome check_same(const Call& call, File& file, const View& view) {
 }
 
 /// Collective: checks the arguments of all ranks, sets the hints, and resets the shared pointer.
+/// With MPI_MODE_SEQUENTIAL, it first waits for all ranks: they may still move the pointer, at
+/// which the view begins.
 Outcome accept(const Call& call, File& file, View& view) {
-  Outcome outcome = make_view(call, file, view);
+  Outcome outcome = file.mode.sequential ? agree(call, file, {}) : Outcome{};
+  if (!outcome.ok()) return outcome;
+  outcome = make_view(call, file, view);
   const Hints hints = hints_on_top(file.shared->hints(), file.path, call[5]);
   if (outcome.ok()) outcome = check(hints, call);
   const base::Status mine = outcome.ok() ? base::Status() : error_of(outcome, call);
@@ -114,6 +118,11 @@ Outcome check_pointers(const Call& call, const File& file) {
   if (!file.mode.sequential) return {};
   return refuse(k(MPI_ERR_UNSUPPORTED_OPERATION), call,
                 "the file was opened with MPI_MODE_SEQUENTIAL");
+}
+
+/// True if the accesses of other ranks change the destination of MPI_File_seek_shared.
+bool depends_on_accesses(int whence) {
+  return whence == k(MPI_SEEK_CUR) || whence == k(MPI_SEEK_END);
 }
 
 /// Computes the destination of MPI_File_seek and seek_shared, in etypes.
@@ -224,6 +233,10 @@ Word seek_shared(const Call& call) {
   return on_file(call, [&](File& file) -> Outcome {
     std::uint64_t position = 0;
     Outcome outcome = check_pointers(call, file);
+    if (outcome.ok() && depends_on_accesses(call.integer(2))) {
+      outcome = agree(call, file, {}, call[1]);  // other ranks may still be in their accesses
+      if (!outcome.ok()) return outcome;
+    }
     const auto current = file.shared->pointer().position();
     if (outcome.ok() && !current.ok()) outcome = outcome_of(current.error());
     if (outcome.ok()) outcome = destination(call, file, *current, position);
