@@ -85,12 +85,52 @@ static void choose_numbers(Case* at) {
                  : 0;
 }
 
+/* Draws the access mode, and whether the file exists before with some bytes. */
+static void choose_mode(Case* at) {
+  Random* random = &at->random;
+  int kind = at->features.modes ? (int)between(random, 0, 9) : 9, fresh = chance(random, 70);
+  at->amode = kind == 0   ? MPI_MODE_RDONLY
+              : kind <= 2 ? MPI_MODE_CREATE | MPI_MODE_WRONLY
+                          : MPI_MODE_CREATE | MPI_MODE_RDWR;
+  at->end = 0;
+  if (!at->features.modes) return;
+  if (kind <= 2 && at->features.sequential && at->features.shared && chance(random, 60))
+    at->amode |= MPI_MODE_SEQUENTIAL;
+  if (has_mode(at, MPI_MODE_SEQUENTIAL) || kind == 0) at->base = 0;
+  if (chance(random, 15)) at->amode |= MPI_MODE_DELETE_ON_CLOSE;
+  if (chance(random, 10)) at->amode |= MPI_MODE_UNIQUE_OPEN;
+  if (at->base != 0 || (kind != 0 && fresh)) {
+    if (kind != 0 && chance(random, 20)) at->amode |= MPI_MODE_EXCL;
+    return;
+  }
+  set_model_size(&at->model, between(random, 1, 30000));
+  if (!chance(random, 40)) return;
+  at->amode |= MPI_MODE_APPEND;
+  at->end = at->model.size;
+}
+
+/* Fills the model with the bytes that the file has before it is opened; rank 0 writes them. */
+static void write_first_bytes(Case* at) {
+  Model* model = &at->model;
+  for (long i = 0; i < model->size; i++) {
+    model->bytes[i] = value(at->seed, i);
+    model->writers[i] = (Writer){.step = ~0u, .rank = kMany};
+  }
+  model_sync(model);
+  if (at->rank != 0 || model->size == 0) return;
+  int file = open(at->path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  if (file < 0 || write(file, model->bytes, (size_t)model->size) != model->size)
+    report(at, "the first bytes cannot be written");
+  if (file >= 0) close(file);
+}
+
 /* Makes written bytes visible to all ranks (MPI's consistency rules); checks the file's size. */
 static void sync_file(Case* at) {
+  int syncs = !at->atomic && !has_mode(at, MPI_MODE_RDONLY); /* ROMIO rejects it then */
   doing = "MPI_File_sync";
-  if (!at->atomic) good(at, MPI_File_sync(at->file), "MPI_File_sync");
+  if (syncs) good(at, MPI_File_sync(at->file), "MPI_File_sync");
   MPI_Barrier(at->comm);
-  if (!at->atomic) good(at, MPI_File_sync(at->file), "MPI_File_sync");
+  if (syncs) good(at, MPI_File_sync(at->file), "MPI_File_sync");
   MPI_Offset size = -1, expected = at->model.size ? at->base + at->model.size : 0;
   good(at, MPI_File_get_size(at->file, &size), "MPI_File_get_size");
   if (size != expected)
@@ -101,7 +141,7 @@ static void sync_file(Case* at) {
 
 static void resize(Case* at) {
   long size = between(&at->random, 1, at->model.size + 5000), grows = chance(&at->random, 30);
-  if (at->base) return;
+  if (at->base || has_mode(at, MPI_MODE_RDONLY | MPI_MODE_SEQUENTIAL)) return;
   if (at->verbose && at->rank == 0)
     fprintf(stderr, "  step %u: %s to %ld\n", at->step, grows ? "preallocate" : "set_size", size);
   doing = "MPI_File_set_size";
@@ -144,14 +184,17 @@ static void run_series(Case* at) {
 }
 
 static void run_steps(Case* at) {
-  int steps = (int)between(&at->random, 2, 8);
-  open_views(at, chance(&at->random, 30));
+  int steps = (int)between(&at->random, 2, 8), same = chance(&at->random, 30);
+  if (at->features.modes && at->leaf == 1 && at->base == 0 && chance(&at->random, 50))
+    open_default_views(at);
+  else
+    open_views(at, same);
   for (at->step = 1; (int)at->step <= steps; at->step++) {
     if (at->step > 1 && chance(&at->random, 45)) {
       close_views(at);
       open_views(at, chance(&at->random, 30));
     }
-    if (chance(&at->random, 25)) seek(at);
+    if (chance(&at->random, 25) && !has_mode(at, MPI_MODE_SEQUENTIAL)) seek(at);
     if (at->features.resize && chance(&at->random, 10)) {
       resize(at);
       sync_file(at);
@@ -179,7 +222,20 @@ static void compare_file(Case* at) {
            got, first, bytes[first], at->model.bytes[first]);
   free(bytes);
   if (file >= 0) close(file);
-  unlink(at->path);
+}
+
+/* Closes the file and compares it: before, if closing deletes it. */
+static void close_and_compare(Case* at) {
+  int deletes = has_mode(at, MPI_MODE_DELETE_ON_CLOSE);
+  MPI_Barrier(at->comm);
+  if (deletes && at->rank == 0) compare_file(at);
+  MPI_Barrier(at->comm);
+  doing = "MPI_File_close";
+  good(at, MPI_File_close(&at->file), "MPI_File_close");
+  MPI_Barrier(at->comm);
+  if (at->rank != 0) return;
+  if (!deletes) compare_file(at);
+  if (unlink(at->path) == 0 && deletes) report(at, "the file was not deleted");
 }
 
 int run_case(Case* at) {
@@ -192,19 +248,17 @@ int run_case(Case* at) {
   snprintf(at->path, sizeof at->path, "%s/case-%llu-%d", at->directory,
            (unsigned long long)at->seed, at->colour);
   MPI_Info info = choose_hints(at);
+  choose_mode(at);
   if (at->rank == 0) unlink(at->path);
+  write_first_bytes(at);
   MPI_Barrier(at->comm);
   at->atomic = at->features.atomic && chance(&at->random, 15);
   doing = "MPI_File_open";
-  if (good(at, MPI_File_open(at->comm, at->path, MPI_MODE_CREATE | MPI_MODE_RDWR, info, &at->file),
-           "MPI_File_open")) {
+  if (good(at, MPI_File_open(at->comm, at->path, at->amode, info, &at->file), "MPI_File_open")) {
     if (at->atomic) good(at, MPI_File_set_atomicity(at->file, 1), "MPI_File_set_atomicity");
     run_steps(at);
-    doing = "MPI_File_close";
-    good(at, MPI_File_close(&at->file), "MPI_File_close");
+    close_and_compare(at);
   }
-  MPI_Barrier(at->comm);
-  if (at->rank == 0) compare_file(at);
   if (info != MPI_INFO_NULL) MPI_Info_free(&info);
   free(at->leaf_type.pieces);
   MPI_Comm_free(&at->comm);

@@ -35,6 +35,8 @@ static const struct {
     {"cyclic_blocks", &now.features.cyclic_blocks},
     {"series", &now.features.series},
     {"order", &now.features.order},
+    {"modes", &now.features.modes},
+    {"sequential", &now.features.sequential},
 };
 enum { kFeatureCount = sizeof kFeatures / sizeof *kFeatures };
 

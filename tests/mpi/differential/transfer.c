@@ -25,7 +25,8 @@ typedef struct {
 
 /* Most calls of a series are blocking collective ones of its direction. */
 static void limit_to_series(Case* at, Routine* routine) {
-  if (routine->place == kShared || at->in_order) routine->place = kIndividual;
+  if ((routine->place == kShared || at->in_order) && !has_mode(at, MPI_MODE_SEQUENTIAL))
+    routine->place = kIndividual;
   routine->ending = kBlocking;
   routine->write = at->writes ^ chance(&at->random, 4);
   routine->collective = !chance(&at->random, 4);
@@ -38,6 +39,7 @@ static Routine draw_routine(Case* at) {
   routine.write = chance(random, 55);
   routine.place =
       (int)between(random, kExplicit, at->same_view && features->shared ? kShared : kIndividual);
+  if (has_mode(at, MPI_MODE_SEQUENTIAL)) routine.place = kShared;
   routine.collective = chance(random, 65);
   routine.ending = (int)between(random, kBlocking, kSplit);
   if (routine.ending == kSplit && (!routine.collective || !features->split))
@@ -46,6 +48,8 @@ static Routine draw_routine(Case* at) {
       (!features->nonblocking || (routine.place == kShared && routine.collective)))
     routine.ending = kBlocking;
   if (at->in_series) limit_to_series(at, &routine);
+  if (has_mode(at, MPI_MODE_RDONLY | MPI_MODE_WRONLY))
+    routine.write = has_mode(at, MPI_MODE_WRONLY);
   routine.large = MPI_VERSION >= 4 && features->large && chance(random, 20);
   return routine;
 }
@@ -192,6 +196,7 @@ static void do_in_turn(Case* at, const Routine* routine, const Part* part, Buffe
 static void check_pointers(Case* at, const Routine* routine) {
   View* view = &at->views[at->rank];
   MPI_Offset position = -1, offset = -1;
+  if (has_mode(at, MPI_MODE_SEQUENTIAL)) return; /* there are no functions for them */
   if (routine->place == kShared) {
     MPI_Barrier(at->comm); /* other ranks may not have moved it yet */
     good(at, MPI_File_get_position_shared(at->file, &position), "MPI_File_get_position_shared");

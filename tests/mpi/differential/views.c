@@ -27,10 +27,26 @@ static void draw_displacements(Case* at, int kind, int same) {
   long together = between(&at->random, 0, 300) * at->leaf,
        apart = kind == 2 && chance(&at->random, 70) ? between(&at->random, 1, 40000) * at->leaf : 0;
   if (kind == 3 && !same) apart = between(&at->random, 0, 20000) * at->leaf;
+  if (has_mode(at, MPI_MODE_SEQUENTIAL)) together = at->end;
   for (int r = 0; r < at->ranks; r++) at->views[r].displacement = together + (same ? 0 : apart * r);
 }
 
+void open_default_views(Case* at) {
+  at->etype_leaf = twin(&at->leaf_type);
+  at->same_view = 1;
+  at->shared = at->end;
+  for (int r = 0; r < at->ranks; r++)
+    at->views[r] = (View){0, twin(&at->leaf_type), twin(&at->leaf_type), at->end, 0};
+}
+
+/* The place of a view, for MPI_File_set_view. */
+static MPI_Offset place_of(const Case* at, const View* view) {
+  return has_mode(at, MPI_MODE_SEQUENTIAL) ? MPI_DISPLACEMENT_CURRENT
+                                           : at->base + view->displacement;
+}
+
 void open_views(Case* at, int same) {
+  if (has_mode(at, MPI_MODE_SEQUENTIAL)) same = 1;
   int kind = chance(&at->random, 25) ? 3 : (int)between(&at->random, 0, 3),
       swapped = at->features.external32 && chance(&at->random, 10);
   long times =
@@ -64,12 +80,15 @@ void open_views(Case* at, int same) {
             mine->filetype.extent, mine->filetype.count, swapped ? " external32" : "");
   doing = "MPI_File_set_view";
   good(at,
-       MPI_File_set_view(at->file, at->base + mine->displacement, mine->etype.handle,
-                         mine->filetype.handle, swapped ? "external32" : "native", MPI_INFO_NULL),
+       MPI_File_set_view(at->file, place_of(at, mine), mine->etype.handle, mine->filetype.handle,
+                         swapped ? "external32" : "native", MPI_INFO_NULL),
        "MPI_File_set_view");
 }
 
 void close_views(Case* at) {
+  const View* view = &at->views[0];
+  at->end = view->displacement;
+  if (view->filetype.size) at->end += byte_at(&view->filetype, at->shared * view->etype.size);
   for (int r = 0; r < at->ranks; r++) {
     free_type(&at->views[r].etype);
     free_type(&at->views[r].filetype);
