@@ -67,6 +67,7 @@ std::shared_ptr<const AccessPolicy> FileContext::policy() const {
 }
 
 void FileContext::set_policy(AccessPolicy policy) {
+  ++policy_number_;
   hints_ = policy.hints;
   reads_ahead_ =
       policy.may_run_ahead() && policy.one_node && layout::traits(policy.layout.kind).byte_coherent;

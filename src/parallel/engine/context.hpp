@@ -82,6 +82,8 @@ class FileContext {
   const AccessPolicy& policy_of_call() const { return *policy_; }
   /// Replaces the policy, and with it hints().
   void set_policy(AccessPolicy policy);
+  /// The number of the policies so far.
+  std::uint64_t policy_number() const { return policy_number_; }
   void set_hints(const hints::FileHints& hints) { hints_ = hints; }
 
   void add(const Statistics& more);
@@ -119,6 +121,7 @@ class FileContext {
   SieveBuffers sieve_buffers_;
   mutable std::mutex policy_mutex_;
   std::shared_ptr<const AccessPolicy> policy_;
+  std::uint64_t policy_number_ = 0;
   mutable std::mutex statistics_mutex_;
   Statistics statistics_ = {};
   UsedWindows windows_ = {};

@@ -251,6 +251,8 @@ class SharedFile {
   /// set_hints() does if any rank has other ones. An error like that of agree().
   base::Status begin_view(const hints::FileHints& hints, const base::Status& mine,
                           const char* call);
+  /// Changes with hints() and visible_at_once().
+  std::uint64_t policy_number() const;
   /// True if every rank can read the bytes of another rank after communication, without
   /// MPI_File_sync.
   bool visible_at_once() const;

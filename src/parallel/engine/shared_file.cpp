@@ -256,6 +256,8 @@ base::Status SharedFile::begin_view(const hints::FileHints& hints, const base::S
   return (needs & kPointerReset) != 0 ? state_->pointer->seek(0) : base::Status();
 }
 
+std::uint64_t SharedFile::policy_number() const { return state_->context.policy_number(); }
+
 bool SharedFile::visible_at_once() const {
   return engine::visible_at_once(*state_->context.policy());
 }

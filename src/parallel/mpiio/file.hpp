@@ -46,6 +46,8 @@ struct File : std::enable_shared_from_this<File> {
   std::mutex mutex;  ///< guards the members below
   View view;
   std::uint64_t position = 0;  ///< individual file pointer, in data bytes of the view
+  Word info = 0;               ///< the hints in force as an Info; 0: not made yet
+  std::uint64_t info_of = 0;   ///< the number of the policy that `info` describes
   bool split_active = false;
   Kind split_kind = {};
   Started split;

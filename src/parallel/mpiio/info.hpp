@@ -25,4 +25,7 @@ Hints hints_on_top(const hints::FileHints& before, const std::string& path, Word
 /// Returns an error if hints are strict and one was rejected.
 Outcome check(const Hints& hints, const Call& call);
 
+/// Frees the Info that get_info() keeps for a file.
+void release_info(File& file);
+
 }  // namespace pario::mpiio

@@ -145,6 +145,7 @@ Outcome close_file(File& file) {
   finish_split(file);
   const auto status = file.shared->close();
   lib().group_free(&file.group);
+  release_info(file);
   release_types(file.view);
   return outcome_of(status);
 }
