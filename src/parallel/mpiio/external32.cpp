@@ -233,37 +233,52 @@ class Conversion {
   std::uint64_t left_;
 };
 
+/// The values of an access without the gaps of its memory.
+using Values = std::unique_ptr<std::byte[]>;
+
+/// Null: out of memory.
+Values allocate_values(std::uint64_t bytes) { return Values(new (std::nothrow) std::byte[bytes]); }
+
 }  // namespace
 
 std::uint64_t external_size(Word basic) { return signature_of_basic(basic).file; }
 
 bool to_external(const void* buffer, std::int64_t count, Word type, std::byte* file) {
   const Signature signature = signature_of(type);
-  const auto copies = static_cast<std::uint64_t>(count), bytes = signature.memory * copies;
-  const std::unique_ptr<std::byte[]> values(new (std::nothrow) std::byte[bytes + 1]);
-  if (!values) return false;
-  auto* const from = static_cast<std::byte*>(const_cast<void*>(buffer));
-  pattern::Walker({.buffer = from, .memory = layout_of(type), .bytes = bytes})
-      .gather({0, bytes}, values.get(), {});
   if (signature.children.empty()) return true;  // no values
-  return Conversion<const std::byte, std::byte>(write_value, values.get(), file,
-                                                signature.file * copies)
+  const pattern::Layout memory = layout_of(type);
+  const auto copies = static_cast<std::uint64_t>(count), bytes = signature.memory * copies;
+  const auto* values = static_cast<const std::byte*>(buffer);
+  Values gathered;
+  if (!memory.contiguous()) {
+    gathered = allocate_values(bytes);
+    if (!gathered) return false;
+    pattern::Walker({.buffer = const_cast<std::byte*>(values), .memory = memory, .bytes = bytes})
+        .gather({0, bytes}, gathered.get(), {});
+    values = gathered.get();
+  }
+  return Conversion<const std::byte, std::byte>(write_value, values, file, signature.file * copies)
       .run(signature, copies);
 }
 
 std::uint64_t from_external(void* buffer, std::int64_t count, Word type, const std::byte* file,
                             std::uint64_t bytes) {
   const Signature signature = signature_of(type);
+  if (signature.children.empty()) return 0;  // no values
+  const pattern::Layout memory = layout_of(type);
   const auto copies = static_cast<std::uint64_t>(count);
-  const std::unique_ptr<std::byte[]> values(new (std::nothrow)
-                                                std::byte[signature.memory * copies + 1]);
-  if (!values || signature.children.empty()) return 0;
-  Conversion<std::byte, const std::byte> conversion(read_value, values.get(), file, bytes);
+  auto* const to = static_cast<std::byte*>(buffer);
+  Values apart;
+  if (!memory.contiguous()) {
+    apart = allocate_values(signature.memory * copies);
+    if (!apart) return 0;
+  }
+  std::byte* const values = apart ? apart.get() : to;
+  Conversion<std::byte, const std::byte> conversion(read_value, values, file, bytes);
   conversion.run(signature, copies);
-  const auto filled = static_cast<std::uint64_t>(conversion.memory() - values.get());
-  pattern::Walker(
-      {.buffer = static_cast<std::byte*>(buffer), .memory = layout_of(type), .bytes = filled})
-      .scatter({0, filled}, values.get());
+  const auto filled = static_cast<std::uint64_t>(conversion.memory() - values);
+  if (apart)
+    pattern::Walker({.buffer = to, .memory = memory, .bytes = filled}).scatter({0, filled}, values);
   return filled;
 }
 
