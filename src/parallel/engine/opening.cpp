@@ -166,47 +166,62 @@ base::Error Opening::describe_failure() {
   return context_.complete_error(comm.failure().error(), "open");
 }
 
+Opening::NodeParts Opening::choose_parts() const {
+  const int ranks = context_.comm().local_size();
+  NodeParts parts{.state = node_state_size(ranks)};
+  if (!has_one_node()) return parts;
+  if (may_write()) parts.locks = NodeLocks::memory_size();
+  if (ranks > 1) parts.run_ahead = RunAhead::memory_size(ranks);
+  parts.windows = ReadAhead::memory_size(ranks);
+  return parts;
+}
+
+/// Makes the memory that the ranks of the node share, or that of a rank alone on its node. Null: no
+/// memory can be shared. The windows of a rank alone are not touched before they are used.
+std::byte* Opening::make_node_memory(const NodeParts& parts) {
+  comm::Comm& comm = context_.comm();
+  const std::size_t before = parts.state + parts.locks + parts.run_ahead;
+  const std::size_t size = before + parts.windows;
+  if (comm.local_size() > 1) {
+    comm::Watchdog watch = context_.watchdog(kOpen);
+    state_->node_memory = comm.share(size, watch.patience());
+    return state_->node_memory ? state_->node_memory->data() : nullptr;
+  }
+  state_->own_memory = std::make_unique_for_overwrite<MemoryLine[]>(size / sizeof(MemoryLine));
+  auto* const memory = reinterpret_cast<std::byte*>(state_->own_memory.get());
+  std::memset(memory, 0, before + (parts.windows == 0 ? 0 : ReadAhead::kHeader));
+  return memory;
+}
+
 base::Status Opening::make_gate_and_pointer() {
   comm::Comm& comm = context_.comm();
-  const int ranks = comm.local_size();
-  comm::Watchdog watch = context_.watchdog(kOpen);
-  const std::size_t state_size = node_state_size(ranks);
-  const std::size_t gate_size = state_size + NodeLocks::memory_size();
-  if (ranks > 1)
-    state_->node_memory = comm.share(
-        gate_size + RunAhead::memory_size(ranks) + ReadAhead::memory_size(ranks), watch.patience());
-  if (ranks > 1 && !state_->node_memory) return describe_failure();
-  std::byte* const memory =
-      state_->node_memory ? state_->node_memory->data() : make_own_memory(gate_size);
+  const NodeParts parts = choose_parts();
+  std::byte* memory = make_node_memory(parts);
+  if (memory == nullptr) return describe_failure();
   auto gate = std::make_unique<WriteGate>(memory, comm, context_.path());
-  if (comm.local_rank() == 0) NodeLocks::initialise(memory + state_size);
-  if (comm.topology().nodes() == 1)
-    context_.guards().node = std::make_unique<NodeLocks>(memory + state_size);
-  auto store = comm.topology().nodes() == 1 ? make_pointer_in_memory(gate->state().shared_pointer)
-                                            : make_pointer_in_file(context_.path(), facts_.number);
+  auto store = has_one_node() ? make_pointer_in_memory(gate->state().shared_pointer)
+                              : make_pointer_in_file(context_.path(), facts_.number);
   context_.guards().gate = std::move(gate);
-  const std::size_t ahead_size = ranks > 1 ? RunAhead::memory_size(ranks) : 0;
-  if (comm.topology().nodes() == 1) windows_memory_ = memory + gate_size + ahead_size;
-  if (ranks > 1 && comm.topology().nodes() == 1)
-    state_->transfers.calls().set_run_ahead(std::make_unique<RunAhead>(memory + gate_size, comm));
+  memory += parts.state;
+  if (parts.locks != 0) make_locks(memory);
+  memory += parts.locks;
+  if (parts.run_ahead != 0)
+    state_->transfers.calls().set_run_ahead(std::make_unique<RunAhead>(memory, comm));
+  memory += parts.run_ahead;
+  if (parts.windows != 0) windows_memory_ = memory;
   state_->pointer = std::make_unique<SharedPointer>(context_, state_->transfers, std::move(store));
   return {};
 }
 
-/// Makes the memory of the gate and of windows read ahead for a rank that is alone on its node. The
-/// windows are not touched before they are used.
-std::byte* Opening::make_own_memory(std::size_t gate_size) {
-  const std::size_t size = gate_size + ReadAhead::memory_size(1);
-  state_->own_memory = std::make_unique_for_overwrite<MemoryLine[]>(size / sizeof(MemoryLine));
-  auto* const memory = reinterpret_cast<std::byte*>(state_->own_memory.get());
-  std::memset(memory, 0, gate_size + ReadAhead::kHeader);
-  return memory;
+void Opening::make_locks(std::byte* memory) {
+  if (context_.comm().local_rank() == 0) NodeLocks::initialise(memory);
+  context_.guards().node = std::make_unique<NodeLocks>(memory);
 }
 
 /// Makes windows for delayed writes. The agreement at the end of the opening separates this from
 /// the first write.
 base::Status Opening::share_windows() {
-  if (facts_.access == O_RDONLY) return {};
+  if (!may_write()) return {};
   comm::Watchdog watch = context_.watchdog(kOpen);
   KeptWrites& kept = state_->transfers.kept_writes();
   return kept.share_windows(facts_.layout.unit, watch.patience()) ? base::Status()
@@ -219,9 +234,8 @@ void Opening::make_handle_locks() {
   file::File& file = context_.file();
   const comm::Comm& comm = context_.comm();
   context_.guards().handles = std::make_unique<HandleLocks>(file, facts_.number);
-  const bool writes = (state_->request.flags & O_ACCMODE) != O_RDONLY;
   const bool has_locks = layout::traits(file.layout().kind).locks_across_nodes;
-  if (writes && has_locks && comm.rank() == comm.leader())
+  if (may_write() && has_locks && comm.rank() == comm.leader())
     context_.guards().handles->register_writer(comm.node());
 }
 
@@ -237,7 +251,7 @@ void Opening::set_policy() {
   context_.set_policy({.hints = std::move(effective),
                        .layout = layout,
                        .atomic = false,
-                       .one_node = comm.topology().nodes() == 1});
+                       .one_node = has_one_node()});
   if (windows_memory_ != nullptr)
     context_.set_read_ahead(std::make_unique<ReadAhead>(windows_memory_, context_.file(),
                                                         comm.local_rank(), comm.local_size(),

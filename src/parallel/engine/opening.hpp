@@ -1,6 +1,8 @@
 // Opening a shared file: rank 0 creates the file and reads its layout, the others follow.
 #pragma once
 
+#include <fcntl.h>
+
 #include <memory>
 #include <string>
 
@@ -33,8 +35,19 @@ class Opening {
   file::OpenRequest make_file_request(int flags) const;
   base::Status share_facts(const base::Status& mine);
   base::Status make_calls();
+  /// The parts of a node's memory, in bytes and in their order; 0: the file has no such part.
+  struct NodeParts {
+    std::size_t state = 0;      ///< gate, shared pointer
+    std::size_t locks = 0;      ///< of read-modify-writes by the ranks of the only node
+    std::size_t run_ahead = 0;  ///< the order of calls without a meeting
+    std::size_t windows = 0;    ///< read ahead
+  };
+  bool has_one_node() const { return context_.comm().topology().nodes() == 1; }
+  bool may_write() const { return facts_.access != O_RDONLY; }
+  NodeParts choose_parts() const;
+  std::byte* make_node_memory(const NodeParts& parts);
   base::Status make_gate_and_pointer();
-  std::byte* make_own_memory(std::size_t gate_size);
+  void make_locks(std::byte* memory);
   base::Status share_windows();
   void make_handle_locks();
   base::Error describe_failure();
