@@ -75,6 +75,19 @@ int status_of(const char* path, struct stat& status) {
   return static_cast<int>(system_call(SYS_newfstatat, AT_FDCWD, path, &status, 0));
 }
 
+long lock_byte(int descriptor, short type, std::uint64_t byte, bool waits) {
+  struct flock lock{};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(byte);
+  lock.l_len = 1;
+  while (true) {
+    const long result =
+        system_call(SYS_fcntl, descriptor, waits ? F_OFD_SETLKW : F_OFD_SETLK, &lock);
+    if (!waits || result != -EINTR) return result;
+  }
+}
+
 long read_link(const char* path, char* out, std::size_t size) {
   const long length = system_call(SYS_readlinkat, AT_FDCWD, path, out, size - 1);
   if (length >= 0) out[length] = 0;

@@ -80,6 +80,10 @@ long read_file(const char* path, void* data, std::size_t size);
 long write_all(int descriptor, const void* data, std::size_t size, std::uint64_t offset);
 int status_of(int descriptor, struct stat& status);
 int status_of(const char* path, struct stat& status);
+/// Sets a lock of one byte of a file (F_RDLCK, F_WRLCK) or removes it (F_UNLCK). It belongs to the
+/// open description: all processes that share it have the lock, and the kernel removes it with the
+/// last one. `waits`: for locks of others, also across interruptions.
+long lock_byte(int descriptor, short type, std::uint64_t byte, bool waits);
 /// Reads the target of a symbolic link, terminated by zero; returns its length.
 long read_link(const char* path, char* out, std::size_t size);
 

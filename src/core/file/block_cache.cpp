@@ -27,7 +27,7 @@ constexpr std::int64_t kStale = 3'600'000'000'000;  // nanoseconds; older unname
 /// The share of the limit that is freed at once, because listing the directory takes time.
 constexpr std::uint64_t kShareFreed = 8;
 /// The byte whose lock protects the directory; those of blocks are behind it.
-constexpr off_t kDirectoryByte = 0;
+constexpr std::uint64_t kDirectoryByte = 0;
 
 /// The end of the file of a block.
 struct Sums {
@@ -82,21 +82,15 @@ bool read_part(int number, std::uint64_t length, base::Extent part, std::span<st
   return true;
 }
 
-off_t byte_of(const std::string& path) { return 1 + static_cast<off_t>(base::xxh64(path) >> 2); }
+std::uint64_t byte_of(const std::string& path) { return 1 + (base::xxh64(path) >> 2); }
 
 /// Locks a byte of a file against all other threads of the node until it is destroyed; does not on
 /// a file system without locks. The first 8 bytes of the file are the sum of all blocks.
 class Lock {
  public:
-  Lock(const std::string& directory, off_t byte)
+  Lock(const std::string& directory, std::uint64_t byte)
       : file_(::open((directory + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
-    struct flock where{};
-    where.l_type = F_WRLCK;
-    where.l_whence = SEEK_SET;
-    where.l_start = byte;
-    where.l_len = 1;
-    while (::fcntl(file_.number(), F_OFD_SETLKW, &where) != 0 && errno == EINTR) {
-    }
+    base::lock_byte(file_.number(), F_WRLCK, byte, true);
   }
   std::uint64_t sum() const {
     std::uint64_t sum = UINT64_MAX / 2;

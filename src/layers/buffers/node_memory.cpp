@@ -13,12 +13,7 @@ constexpr int kOpenAttempts = 20;
 
 // All processes that have the memory open hold a read lock of byte 0; byte 1 + n is lock n.
 long set_lock(int descriptor, short type, std::uint64_t byte) {
-  struct flock lock{};
-  lock.l_type = type;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = static_cast<off_t>(byte);
-  lock.l_len = 1;
-  return base::system_call(SYS_fcntl, descriptor, F_OFD_SETLK, &lock);
+  return base::lock_byte(descriptor, type, byte, false);
 }
 
 int open_shared_file(const char* path) {

@@ -67,12 +67,7 @@ Lock::Lock(std::string_view name) {
   base::Text<PATH_MAX> place;
   place.add(directory()).add("/locks");
   descriptor_ = base::open_file(place.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  struct flock lock{};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = static_cast<off_t>(base::xxh64(name) >> 2);
-  lock.l_len = 1;
-  if (descriptor_ >= 0) base::system_call(SYS_fcntl, descriptor_, F_OFD_SETLKW, &lock);
+  if (descriptor_ >= 0) base::lock_byte(descriptor_, F_WRLCK, base::xxh64(name) >> 2, true);
 }
 
 Lock::~Lock() {
