@@ -13,6 +13,7 @@ import pytest
 from pario import checkpoint
 from pario.checkpoint import CheckpointError
 from pario.checkpoint.convert import convert
+from pario.checkpoint.tensors import is_tensor, to_array
 from pario.cli import main
 
 STATE = {
@@ -62,6 +63,15 @@ def test_shards_have_the_index_that_transformers_reads(tmp_path: Path) -> None:
     }
 
 
+def test_keys_that_become_equal_are_refused_by_name(tmp_path: Path) -> None:
+    save(tmp_path / "run", {"a": {"b": np.zeros(2)}, "a.b": np.ones(3), 1: np.zeros(1)})
+    with pytest.raises(CheckpointError, match=r"a\.b: several values have this key"):
+        convert(tmp_path / "run", tmp_path / "model", "safetensors")
+    assert not (tmp_path / "model").exists()
+    with pytest.raises(CheckpointError, match=r"has no part 'b'; it has a, a\.b, 1"):
+        convert(tmp_path / "run", tmp_path / "model", "safetensors", select="b")
+
+
 def test_a_file_of_both_formats_is_read_as_a_checkpoint(tmp_path: Path) -> None:
     with checkpoint.Writer(None, tmp_path / "run", durable=False, safetensors=True) as writer:
         path = checkpoint.save_state_dict(writer, 7, STATE)
@@ -97,6 +107,27 @@ def test_checkpoints_of_pytorch_are_converted_in_both_directions(tmp_path: Path)
         assert (found["data"], found["set"]) == (b"position", {1, 2})
 
 
+@pytest.mark.system
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
+def test_numbers_and_types_of_numpy_are_tensors_of_pytorch(tmp_path: Path) -> None:
+    """Pickles of numpy would be refused when they are loaded."""
+    torch = pytest.importorskip("torch")
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    state = {
+        "scale": np.float32(0.5),
+        "pair": (np.arange(2.0), 1),
+        "half": np.arange(3).astype(ml_dtypes.bfloat16),
+        "name": np.str_("run"),
+    }
+    save(tmp_path / "ours", state)
+    convert(tmp_path / "ours", tmp_path / "theirs", "dcp")
+    found = checkpoint.convert._read_dcp(tmp_path / "theirs", allow_pickle=False)
+    assert found["scale"].dtype == torch.float32 and found["scale"] == 0.5
+    assert found["pair"][0].tolist() == [0, 1] and found["pair"][1] == 1
+    assert found["half"].dtype == torch.bfloat16 and found["half"].tolist() == [0, 1, 2]
+    assert found["name"] == "run"
+
+
 class Harmful:
     """A pickle that runs a function when it is loaded."""
 
@@ -119,3 +150,60 @@ def test_pickles_of_pytorch_run_no_code(tmp_path: Path, monkeypatch: pytest.Monk
     assert not Path("harmful").exists()
     convert("values", "ours", allow_pickle=True)
     assert Path("harmful").exists()
+
+
+#: Types that the three other formats have.
+TYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"
+FORMATS = ("pario", "dcp", "orbax", "safetensors")
+
+
+def make_state() -> dict[str, Any]:
+    """Tensors and arrays of all types, without elements and axes, and with unusual names."""
+    import torch
+
+    kinds = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+    return {
+        **{kind: (np.arange(6) % 2).astype(kind).reshape(2, 3) for kind in TYPES.split()},
+        **{str(kind): torch.arange(6).reshape(2, 3).to(kind) for kind in kinds},
+        "big-endian": np.arange(3, dtype=">i4"),
+        "empty": np.zeros((0, 3), np.float32),
+        "none": np.zeros(0, np.int64),
+        "one": np.array(2.5, np.float32),
+        "tensor": torch.tensor(7),
+        "a/b": np.arange(3.0),
+        "a.c": np.arange(4.0),
+        "é": {"y/z": {"w": np.arange(5.0)}, "": np.arange(1.0), ".": np.ones(2), "..": np.ones(3)},
+    }
+
+
+def list_values(value: Any, keys: tuple[str, ...] = ()) -> Any:
+    """Yields type, shape and bytes of each value by its joined keys."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from list_values(one, (*keys, key))
+    elif is_tensor(value):
+        array, kind = to_array(value)
+        yield ".".join(keys), (kind, array.shape, array.tobytes())
+    else:
+        array = value.astype(value.dtype.newbyteorder("="))
+        yield ".".join(keys), (array.dtype.name, array.shape, array.tobytes())
+
+
+@pytest.mark.system
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
+@pytest.mark.parametrize("first", FORMATS[1:])
+def test_all_types_shapes_and_names_survive_a_way_through_each_format(
+    tmp_path: Path, first: str
+) -> None:
+    for package in ("torch", "tensorstore", "ml_dtypes"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    state = make_state()
+    save(tmp_path / "source", state)
+    convert(tmp_path / "source", tmp_path / first, first)
+    for second in FORMATS:
+        if second == first:
+            continue
+        convert(tmp_path / first, tmp_path / second, second)
+        convert(tmp_path / second, tmp_path / f"last-{second}")
+        found = checkpoint.load_state_dict(None, tmp_path / f"last-{second}")
+        assert dict(list_values(found)) == dict(list_values(state)), second

@@ -27,7 +27,7 @@ from pario.checkpoint.reader import State, load
 from pario.checkpoint.safetensors_files import read_safetensors, write_safetensors
 from pario.checkpoint.states import array_of_leaf, load_state_dict, save_state_dict
 from pario.checkpoint.store import Store
-from pario.checkpoint.tensors import is_tensor, to_array
+from pario.checkpoint.tensors import is_tensor, to_array, to_tensor
 from pario.checkpoint.trees import rebuild
 from pario.checkpoint.types import type_of_note
 from pario.checkpoint.writer import Writer
@@ -105,7 +105,10 @@ def _map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _to_saved(value: Any) -> Any:
-    return blocks(value.parts(), value.shape) if isinstance(value, LazyArray) else value
+    if not isinstance(value, LazyArray):
+        return value
+    empty = [(value.load(), (0,) * len(value.shape))] if 0 in value.shape else []  # has the type
+    return blocks(empty or value.parts(), value.shape)
 
 
 def _to_array(value: Any) -> Any:
@@ -160,7 +163,9 @@ def _select(state: dict[str, Any], key: str) -> dict[str, Any]:
     found: Any = state
     for part in key.split(".") if key else ():
         if not isinstance(found, Mapping) or part not in found:
-            raise CheckpointError(f"the state has no part '{key}'; it has {', '.join(state)}")
+            raise CheckpointError(
+                f"the state has no part '{key}'; it has {', '.join(map(str, state))}"
+            )
         found = found[part]
     if not isinstance(found, dict):
         raise CheckpointError(f"'{key}' is a value; expected a dictionary of them")
@@ -188,7 +193,7 @@ def _write_dcp(path: Path, state: dict[str, Any]) -> Path:
     from torch.distributed import checkpoint as dcp
     from torch.distributed.checkpoint.filesystem import FileSystemWriter
 
-    with _one_process():
+    with _one_process(), _naming_failures(path):
         dcp.save(_to_tensors(state), storage_writer=FileSystemWriter(path), no_dist=True)
     return path
 
@@ -202,16 +207,19 @@ def _one_process() -> Iterator[None]:
 
 
 def _to_tensors(value: Any) -> Any:
-    """The state with tensors instead of arrays."""
+    """The state with tensors instead of arrays and of numbers of numpy, which a load of DCP's own
+    would refuse as pickles."""
     if isinstance(value, Mapping):
         return {key: _to_tensors(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_to_tensors(one) for one in value]
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-        import torch
-
-        return torch.from_numpy(value.astype(value.dtype.newbyteorder("="), copy=True))
-    return value
+    if type(value) in (list, tuple):
+        return type(value)(map(_to_tensors, value))
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.array(value)
+        if array.dtype.isbuiltin == 2:  # of ml_dtypes
+            return to_tensor(array.view(f"u{array.itemsize}"), array.dtype.name)
+        if array.dtype.kind in "biufc":
+            return to_tensor(array, "")
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _write_safetensors(
@@ -220,6 +228,8 @@ def _write_safetensors(
     tensors: dict[str, Any] = {}
     others = []
     for key, value in _flatten(state):
+        if key in tensors:
+            raise CheckpointError(f"{key}: several values have this key")
         if is_tensor(value) or isinstance(value, np.ndarray):
             tensors[key] = value
         else:
@@ -309,17 +319,24 @@ def _read_dcp(path: Path, *, allow_pickle: bool) -> dict[str, Any]:
     class Planner(_EmptyStateDictLoadPlanner):  # type: ignore[misc]
         def load_bytes(self, item: Any, value: Any) -> None:
             key = item.dest_index.fqn
-            found = unpickle(value.getvalue(), f"{path}: {key}", trusted=allow_pickle)
+            found = unpickle(value.getvalue(), key, trusted=allow_pickle)
             set_element(self.original_state_dict, self.mappings[key], found)
 
     state: dict[str, Any] = {}
-    try:
+    with _naming_failures(path):
         _load_state_dict(state, Storage(path), no_dist=True, planner=Planner())
+    return state
+
+
+@contextmanager
+def _naming_failures(path: Path) -> Iterator[None]:
+    """Converts the exceptions of DCP."""
+    try:
+        yield
     except BaseException as error:  # CheckpointException is no Exception
         if isinstance(error, KeyboardInterrupt):
             raise
         raise CheckpointError(f"{path}: {_reason_of(error)}") from error
-    return state
 
 
 def _reason_of(error: BaseException) -> str:
