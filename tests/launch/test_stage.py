@@ -136,3 +136,10 @@ def test_one_of_several_ranks_brings_back(place: Path) -> None:
     done = run_command(command, cwd=place, env=environment(place))
     assert done.returncode == 0, done.stderr
     check(place, 3)
+
+
+@pytest.mark.system
+def test_a_stage_that_cannot_be_made_leaves_no_log_directory(place: Path) -> None:
+    done = run_command(words(place), cwd=place, env=environment(place, NODE="/nowhere"))
+    assert done.returncode == 2 and "/nowhere is no directory on this node" in done.stderr
+    assert not (place / "log").exists()

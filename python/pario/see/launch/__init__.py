@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -62,13 +63,7 @@ def launch(command: Sequence[str], settings: Settings, limit: Limit | None = Non
     before = outputs.state_before(settings.verify)
     held = HeldSignals() if settings.stages else None
     start = time.time()
-    with (
-        staging(settings.stages) as staged,
-        node_cache.sharing(place.path, settings, os.environ) as shared,
-        keeping(
-            traced_environment({**os.environ, **staged, **shared}, place.path, settings, executable)
-        ) as environment,
-    ):
+    with _environment(place, settings, executable) as environment:
         try:
             if limit is None:
                 ending = run_child(executable, command, environment, held)
@@ -86,6 +81,25 @@ def launch(command: Sequence[str], settings: Settings, limit: Limit | None = Non
         place.wait_for_others(start)
         _sum_up(place.path, settings, before)
     return Outcome(ending, place.path, reports=seat.is_first, seconds=seconds)
+
+
+@contextmanager
+def _environment(
+    place: directory.Place, settings: Settings, executable: Path
+) -> Iterator[dict[str, str]]:
+    """The environment of a command that runs in the block. Removes the log directory if a stage or
+    another part of it cannot be made."""
+    with ExitStack() as stack:
+        try:
+            staged = stack.enter_context(staging(settings.stages))
+            shared = stack.enter_context(node_cache.sharing(place.path, settings, os.environ))
+            more = {**os.environ, **staged, **shared}
+            traced = traced_environment(more, place.path, settings, executable)
+            environment = stack.enter_context(keeping(traced))
+        except BaseException:
+            place.discard()
+            raise
+        yield environment
 
 
 class Series:
