@@ -16,6 +16,7 @@ from pario.cli import main
 from pario.errors import ParioError
 from pario.objects import Objects
 from pario.objects.hedging import Hedge
+from pario.objects.stores import part_bytes
 from pario.records import Dataset, Loader, Mixture
 from pario.records.orders import make_order
 from tests.python.support.stores import Proxy, get, put, run_http_server, run_s3_server
@@ -492,6 +493,7 @@ def test_a_directory_is_packed_into_a_store(s3, tmp_path):
 EPOCH = """
 import sys
 from pario.objects.hedging import Hedge
+from pario.objects.stores import part_bytes
 from pario.records import Dataset, Loader, Mixture
 Hedge._may_repeat = lambda self: False  # requests are counted
 loader = Loader(Dataset("s3://bucket/train.prec"), 32, shuffle=True, seed=int(sys.argv[1]))
@@ -543,3 +545,8 @@ def test_a_wrong_place_of_blocks_is_refused_by_name(s3, tmp_path, monkeypatch):
     with pytest.raises((OSError, ParioError), match=r"PARIO_BLOCK_CACHE .*expected DIRECTORY or"):
         Dataset("s3://bucket/train.prec")
     assert not gets(s3)
+
+
+def test_parts_of_large_uploads_are_at_most_ten_thousand():
+    for size in (0, 1, 16 << 20, 10_000 * (16 << 20), 10_000 * (16 << 20) + 1, 5 << 40):
+        assert -(-size // part_bytes(size)) <= 10_000 and part_bytes(size) >= 16 << 20

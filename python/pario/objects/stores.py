@@ -22,6 +22,8 @@ _EXPIRED = ("ExpiredToken", "TokenRefreshRequired", "token has expired", "Authen
 
 #: Bytes of a part of an upload, and the parts that are sent at the same time.
 PART, _PARTS = 16 << 20, 4
+#: Most parts of an object, by the rules of S3.
+_MOST_PARTS = 10_000
 #: A request is repeated for a minute, after pauses of 0.1 s at first.
 _RETRIES = {
     "max_retries": 8,
@@ -67,6 +69,11 @@ def open_store(root: str) -> Store:
         ) from error
     except ValueError as error:
         raise OSError(errno.EINVAL, f"no store for {scheme}://: {error}") from error
+
+
+def part_bytes(size: int) -> int:
+    """Bytes of each part of an upload of so many bytes. Pure."""
+    return max(PART, -(-size // _MOST_PARTS))
 
 
 def _nanoseconds(time: Any) -> int:
@@ -128,12 +135,13 @@ class _Obstore:
 
     def upload(self, name: str, path: str) -> None:
         with self._errors():
+            size = Path(path).stat().st_size
             self._obstore.put(
                 self._store,
                 name,
                 Path(path),
-                use_multipart=True if Path(path).stat().st_size > PART else None,
-                chunk_size=PART,
+                use_multipart=True if size > PART else None,
+                chunk_size=part_bytes(size),
                 max_concurrency=_PARTS,
             )
 
