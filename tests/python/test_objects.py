@@ -547,6 +547,18 @@ def test_a_wrong_place_of_blocks_is_refused_by_name(s3, tmp_path, monkeypatch):
     assert not gets(s3)
 
 
+def test_an_object_is_downloaded_in_ranges(s3, tmp_path, monkeypatch):
+    monkeypatch.setattr(objects, "PART", 1000)
+    content = np.random.default_rng(1).bytes(10_500)
+    put(f"{s3.address}/bucket/a", content)
+    s3.clear()
+    objects.download("s3://bucket/a", tmp_path / "a")
+    assert (tmp_path / "a").read_bytes() == content
+    assert len([one for one in s3.requests() if one.range.startswith("bytes=")]) == 12
+    with pytest.raises(FileExistsError, match="/a: File exists"):
+        objects.download("s3://bucket/a", tmp_path / "a")
+
+
 def test_parts_of_large_uploads_are_at_most_ten_thousand():
     for size in (0, 1, 16 << 20, 10_000 * (16 << 20), 10_000 * (16 << 20) + 1, 5 << 40):
         assert -(-size // part_bytes(size)) <= 10_000 and part_bytes(size) >= 16 << 20

@@ -16,13 +16,35 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from pario import _native
 from pario.objects.access import Objects
+from pario.objects.reader import ObjectReader
+from pario.objects.stores import PART
 from pario.paths import is_url, local_path
 
-__all__ = ["Objects", "facts_of", "is_url", "read_head", "size_of", "upload", "use"]
+__all__ = [
+    "ObjectReader",
+    "Objects",
+    "download",
+    "facts_of",
+    "is_url",
+    "open_reader",
+    "read",
+    "read_head",
+    "remove",
+    "size_of",
+    "upload",
+    "use",
+    "write",
+]
+
+#: Ranges that a download requests at the same time.
+_RANGES = 4
+#: Bytes of an object that come with its facts.
+_SMALL = 1 << 20
 
 _objects = Objects()
 
@@ -52,6 +74,22 @@ def read_head(path: str | os.PathLike[str], most: int) -> bytes:
         return bytes(_objects.read(url, version, size, 0, min(size, most))) if size else b""
 
 
+def open_reader(url: str) -> ObjectReader:
+    """Opens an object as a file of Python. Raises OSError."""
+    with _name_in_errors(url):
+        return ObjectReader(_objects, url)
+
+
+def read(url: str) -> bytes:
+    """A small object, by one request. Raises OSError."""
+    with _name_in_errors(url):
+        size, _, version, tail = _objects.open(url, _SMALL)
+        content = memoryview(tail)
+        if len(content) < size:
+            content = memoryview(_objects.read(url, version, size, 0, size))
+        return bytes(content)
+
+
 def upload(path: str | os.PathLike[str], url: str) -> None:
     """Writes a local file as the object at a URL, in parts and bounded memory.
 
@@ -65,6 +103,49 @@ def upload(path: str | os.PathLike[str], url: str) -> None:
     """
     with _name_in_errors(url):
         _objects.upload(os.fspath(path), url)
+
+
+def download(url: str, path: str | os.PathLike[str]) -> None:
+    """Writes an object as a new local file, in ranges and bounded memory.
+
+    Raises
+    ------
+    OSError
+        The object cannot be read or changes meanwhile, or the file exists or cannot be written.
+    """
+    with _name_in_errors(url):
+        size, _, version, _ = _objects.open(url, 1)
+    name = os.fspath(path)
+    with _name_in_errors(name):
+        file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+
+    def copy(begin: int) -> None:
+        with _name_in_errors(url):
+            content = memoryview(_objects.read(url, version, size, begin, min(begin + PART, size)))
+        with _name_in_errors(name):
+            while content:
+                done = os.pwrite(file, content, begin)
+                begin, content = begin + done, content[done:]
+
+    pool = ThreadPoolExecutor(_RANGES, "pario-download")
+    try:
+        for _ in pool.map(copy, range(0, size, PART)):
+            pass
+    finally:
+        pool.shutdown(cancel_futures=True)
+        os.close(file)
+
+
+def write(url: str, data: bytes) -> None:
+    """Writes a small object. Raises OSError."""
+    with _name_in_errors(url):
+        _objects.write(url, data)
+
+
+def remove(url: str) -> None:
+    """Removes an object. Raises OSError."""
+    with _name_in_errors(url):
+        _objects.remove(url)
 
 
 def use(path: str | os.PathLike[str]) -> str:
