@@ -441,7 +441,57 @@ def test_a_bucket_that_is_missing_is_named(s3):
     assert done.stderr.endswith(" 404 Not Found: NoSuchBucket\n")
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl.gz", "a.arrayrecord"])
+@pytest.fixture
+def table(s3: Proxy, tmp_path: Path) -> Path:
+    """A local file of Parquet with ten groups, which is also an object."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    chance = np.random.default_rng(1)
+    columns = {
+        "number": np.arange(1000),
+        "image": [chance.bytes(200) for _ in range(1000)],
+        "more": [chance.bytes(2000) for _ in range(1000)],
+    }
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table(columns), path, row_group_size=100)
+    put(f"{s3.address}/bucket/a.parquet", path.read_bytes())
+    s3.clear()
+    return path
+
+
+def test_parquet_is_read_in_the_order_of_a_local_file(s3, table):
+    for how in ({}, {"shuffle": True, "seed": 1, "groups": 2}):
+        remote, local = (
+            [bytes(one) for batch in Loader(Dataset(path), 32, **how) for one in batch]
+            for path in ("s3://bucket/a.parquet", str(table))
+        )
+        assert len(remote) == 1000 and remote == local
+    assert Dataset("s3://bucket/a.parquet")[517] == Dataset(table)[517]
+    shown = pario("stat", "s3://bucket/a.parquet").stdout
+    assert "10 groups of 100 records" in shown and "index" not in shown
+    refused = pario("shuffle", "s3://bucket/a.parquet", "-o", "b", check=False).stderr
+    assert "-o s3://bucket/a.prec\n" in refused
+
+
+def test_a_column_of_parquet_takes_few_requests_of_its_bytes(s3, table):
+    dataset = Dataset("s3://bucket/a.parquet", column="image")
+    opened = len(gets(s3, "a.parquet"))
+    read = [bytes(one) for batch in Loader(dataset, 32) for one in batch]
+    assert read == [bytes(one) for one in Dataset(table, column="image")[:]]
+    ranges = [one.range.removeprefix("bytes=").split("-") for one in gets(s3, "a.parquet")[opened:]]
+    assert len(ranges) <= 20  # of ten groups
+    assert sum(int(end) - int(begin) + 1 for begin, end in ranges) < 1000 * 400
+
+
+def test_parquet_that_changes_during_an_epoch_is_refused_by_name(s3, table):
+    batches = iter(Loader(Dataset("s3://bucket/a.parquet"), 10))
+    next(batches)
+    put(f"{s3.address}/bucket/a.parquet", table.read_bytes() + b"x")
+    with pytest.raises((OSError, ParioError), match=r"s3://bucket/a\.parquet.*was changed after"):
+        list(batches)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.arrayrecord"])
 def test_formats_of_groups_are_refused(s3, name):
     with pytest.raises(ParioError, match=f"s3://bucket/{name}: .* is read from local files only"):
         Dataset(f"s3://bucket/{name}")

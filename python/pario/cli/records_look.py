@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pario import wording
 from pario.errors import ParioError
 from pario.messages import print_json, print_line, print_note
+from pario.paths import is_url
 from pario.progress import show_progress
 
 if TYPE_CHECKING:
@@ -113,12 +114,10 @@ def _stat(arguments: argparse.Namespace) -> int:
             print(
                 f"  shuffled into buckets: {wording.count(facts['buckets'])}, seed {facts['seed']}"
             )
-        index = facts["index_bytes"]
-        print(
-            f"  index: {wording.size(index)}"
-            if index
-            else "  no index: pario records index makes one"
-        )
+        if index := facts["index_bytes"]:
+            print(f"  index: {wording.size(index)}")
+        elif "groups" not in facts or not is_url(facts["path"]):  # such an object needs none
+            print("  no index: pario records index makes one")
     return 0
 
 

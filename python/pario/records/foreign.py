@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from pario._native import guess_record_format
 from pario.errors import ParioError
-from pario.objects import is_url, read_head
+from pario.objects import ObjectReader, is_url, open_reader, read_head
 from pario.records.compressed import FORMATS as COMPRESSED
 from pario.records.compressed import CompressedFile, write_restarts
 from pario.records.decoded import Decoded, Groups, join_records
@@ -29,6 +29,8 @@ _ROWS, PIECE = 4096, 16 << 20
 #: Compressed bytes of a group above which its columns are read by this many bytes at a time,
 #: otherwise as a whole.
 _LARGE, _BUFFER = 64 << 20, 64 << 10
+#: As _BUFFER, of objects: the bytes of a request.
+_REQUEST = 8 << 20
 #: Upper limit (exclusive) of the records and bytes of a file, as in an index.
 _MOST = 1 << 56
 
@@ -58,6 +60,8 @@ class Foreign:
     _open: Callable[[str, str | tuple[str, ...], bool, bool], Decoder]
     #: Writes the index: records, groups, bytes, path. None: an index of pario's own.
     write_index: Callable[[str], tuple[int, int, int, bytes]] | None = None
+    #: True if it is read from object stores, too.
+    remote: bool = False
 
     def open(
         self,
@@ -72,8 +76,8 @@ class Foreign:
             return self._open(path, column, verify, typed)
 
     def require_local(self, path: str) -> None:
-        """Raises ParioError if the path is the URL of an object."""
-        if is_url(path):
+        """Raises ParioError if the path is the URL of an object that the package cannot read."""
+        if is_url(path) and not self.remote:
             raise ParioError(
                 f"{path}: {self.title} is read from local files only; pario records convert"
                 " --to prec makes a file that can be read from a store"
@@ -163,9 +167,11 @@ def refuse(path: str, format: str = "") -> None:
     if found := foreign_format(path, format):
         # The decompressed file, or one of packed records.
         kind = found.name if found.name in COMPRESSED else "prec"
-        made = Path(path).with_suffix("" if kind != "prec" else ".prec")
+        place, slash, name = path.rpartition("/")  # a Path would drop a slash of a URL
+        made = Path(name).with_suffix("" if kind != "prec" else ".prec")
         made = made.with_suffix(".tar") if path.endswith(".tgz") else made
-        command = ["pario", "records", "convert", path, "--to", kind, "-o", str(made)]
+        target = f"{place}{slash}{made}"
+        command = ["pario", "records", "convert", path, "--to", kind, "-o", target]
         raise ParioError(
             f"{path}: records of {found.title} are stored in groups, not as bytes of their own;"
             f" convert them first: {command_line(command)}"
@@ -183,11 +189,16 @@ class _Parquet:
         wanted = [column] if isinstance(column, str) else list(column)
         #: The columns to read; None: all.
         self._columns = None if column in ("", ()) else wanted
-        with pyarrow.parquet.ParquetFile(path) as file:
+        #: An object is read as the version that is opened here.
+        self._object = open_reader(path) if is_url(path) else None
+        with pyarrow.parquet.ParquetFile(self._source()) as file:
             self._metadata, names = file.metadata, file.schema_arrow.names
         for one in self._columns or ():
             if one not in names:
                 raise ParioError(f"{path}: column {one}: expected one of {', '.join(names)}")
+
+    def _source(self) -> str | ObjectReader:
+        return self._object.again() if self._object else self._path
 
     def groups(self) -> Groups:
         begins, firsts, end = [], [0], len(b"PAR1")
@@ -218,12 +229,13 @@ class _Parquet:
         row = max(1, self.estimate_bytes(group) // max(1, last - first))
         how: dict[str, Any] = {
             "metadata": self._metadata,
-            "pre_buffer": False,
-            "buffer_size": _BUFFER if stored > _LARGE else 0,
+            # It joins the ranges of columns, and keeps all bytes of the group.
+            "pre_buffer": self._object is not None and stored <= _LARGE,
+            "buffer_size": (_REQUEST if self._object else _BUFFER) if stored > _LARGE else 0,
             "page_checksum_verification": self._verify,
         }
         # A reader of its own, because several threads cannot share one.
-        with pyarrow.parquet.ParquetFile(self._path, **how) as file:
+        with pyarrow.parquet.ParquetFile(self._source(), **how) as file:
             for batch in file.iter_batches(
                 max(1, min(_ROWS, PIECE // row)),
                 row_groups=[group],
@@ -385,6 +397,6 @@ def _groups(begins: list[int], firsts: list[int]) -> Groups:
 
 
 FORMATS = (
-    Foreign("parquet", "Parquet", "pyarrow", _Parquet),
+    Foreign("parquet", "Parquet", "pyarrow", _Parquet, remote=True),
     Foreign("arrayrecord", "ArrayRecord", "array_record", _ArrayRecord),
 )
