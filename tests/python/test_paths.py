@@ -90,8 +90,16 @@ INTERNAL = {
     "pario.fix.stripe.restripe.State",
 }
 
-#: Functions that accept URLs (tests/python/test_objects.py).
-URLS = {"pario.records.Dataset", "pario.records.Loader", "pario.records.Mixture"}
+#: Functions that accept URLs (tests/python/test_objects.py, test_checkpoint_remote.py).
+URLS = {
+    "pario.checkpoint.Writer",
+    "pario.checkpoint.load",
+    "pario.checkpoint.load_state_dict",
+    "pario.checkpoint.reader.load",
+    "pario.records.Dataset",
+    "pario.records.Loader",
+    "pario.records.Mixture",
+}
 
 
 @pytest.mark.parametrize(
@@ -138,7 +146,7 @@ PARSER = build_parser()
 def test_no_directory_is_made_of_a_scheme(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CheckpointError):
-        Writer(None, REMOTE)
+        Writer(None, Path(REMOTE))
     assert list(tmp_path.iterdir()) == []
 
 

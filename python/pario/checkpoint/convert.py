@@ -24,14 +24,14 @@ from pario.checkpoint.lazy import LazyArray
 from pario.checkpoint.marker import METADATA, is_of_dcp
 from pario.checkpoint.orbax_form import find_checkpoint, lazy_array, read_orbax, write_orbax
 from pario.checkpoint.reader import State, load
+from pario.checkpoint.remote import Copies, open_store
 from pario.checkpoint.safetensors_files import read_safetensors, write_safetensors
 from pario.checkpoint.states import array_of_leaf, load_state_dict, save_state_dict
-from pario.checkpoint.store import Store
 from pario.checkpoint.tensors import is_tensor, to_array, to_tensor
 from pario.checkpoint.trees import rebuild
 from pario.checkpoint.types import type_of_note
 from pario.checkpoint.writer import Writer
-from pario.paths import local_path
+from pario.paths import is_url, local_path
 from pario.publishing import replacing
 
 #: The file that names the shards of a model, for transformers and vLLM.
@@ -70,28 +70,39 @@ def convert(
     """Converts a checkpoint of any of the formats, which is found by itself.
 
     ``to``: pario, dcp, orbax or safetensors; by default safetensors for a name with this ending,
-    else pario.
+    else pario. Checkpoints of pario may be at URLs, source and target.
     ``select``: the key of a part of the state, with dots between nested keys. ``step``: that of a
     source in a directory of pario's checkpoints. ``shard_bytes``: most bytes of a safetensors file
     in a directory. ``compress``: as for :class:`Writer`. Returns the new checkpoint, and the keys
     that its format cannot hold. Raises CheckpointError.
     """
-    place = local_path(target, CheckpointError)
-    to = to or ("safetensors" if place.suffix == ".safetensors" else "pario")
+    to = to or ("safetensors" if os.fspath(target).endswith(".safetensors") else "pario")
     if compress and to != "pario":
         raise CheckpointError(f"compress='{compress}' to {to}; expected to pario")
-    found = local_path(source, CheckpointError)
-    if place.resolve() == found.resolve():
+    if is_url(target) and to != "pario":
+        raise CheckpointError(f"{target}: to {to}; expected to pario, or a local path")
+    place = None if is_url(target) else local_path(target, CheckpointError)
+    found, _copies = _find_source(source, step)  # which stay until the end
+    if place and place.resolve() == found.resolve():
         raise CheckpointError(f"{place}: is the source; expected another place for the result")
     state = _select(_read(found, step, allow_pickle=allow_pickle, lazy=to == "orbax"), select)
+    if place is None or to == "pario":
+        saved = _map_leaves(state, _to_saved)
+        return _write_pario(place or os.fspath(target), found, saved, compress), []
     if to == "orbax":
         return write_orbax(place, _map_leaves(state, _to_array)), []
-    if to == "pario":
-        return _write_pario(place, found, _map_leaves(state, _to_saved), compress), []
     state = _map_leaves(state, lambda one: one.load() if isinstance(one, LazyArray) else one)
     if to == "safetensors":
         return _write_safetensors(place, state, shard_bytes)
     return _write_dcp(place, state), []
+
+
+def _find_source(source: str | os.PathLike[str], step: int | None) -> tuple[Path, Copies | None]:
+    """The local path of a source, and the copies that hold it if it is a URL."""
+    if not is_url(source):
+        return local_path(source, CheckpointError), None
+    copies = Copies(os.fspath(source))
+    return Path(copies.find(step, verify=True)[0].path), copies
 
 
 def _map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -172,8 +183,10 @@ def _select(state: dict[str, Any], key: str) -> dict[str, Any]:
     return found
 
 
-def _write_pario(path: Path, source: Path, state: dict[str, Any], compress: str | None) -> Path:
-    store = Store(path)
+def _write_pario(
+    path: Path | str, source: Path, state: dict[str, Any], compress: str | None
+) -> Path:
+    store = open_store(path)
     if is_of_dcp(source):  # its values may need pickles
         from torch.distributed import checkpoint as dcp
 

@@ -18,8 +18,10 @@ from pario.checkpoint.layouts import Block
 from pario.checkpoint.node_files import NodeFiles
 from pario.checkpoint.ranks import ranks_of
 from pario.checkpoint.reading import Part, Reading
+from pario.checkpoint.remote import Copies
 from pario.checkpoint.retention import ReadMark
 from pario.interrupts import postpone_interrupt
+from pario.paths import is_url
 from pario.ranks import PATIENCE, Ranks
 
 
@@ -41,7 +43,8 @@ def load(
     comm : mpi4py.MPI.Comm, torch.distributed.ProcessGroup, or None
         The ranks that load together, as many as there are now; None for one process alone.
     path : path_like
-        Directory of checkpoints, a checkpoint, or any HDF5 file.
+        Directory of checkpoints, a checkpoint, or any HDF5 file; or the URL of one in an object
+        store, which is copied to ``TMPDIR`` of each node while the State exists.
     step : int, optional
         Opens the checkpoint of this step instead.
     verify : bool, optional
@@ -73,8 +76,11 @@ def load(
     """
     ranks = ranks_of(comm, patience, kept=True)
     marks: list[ReadMark] = []
+    copies = Copies(os.fspath(path)) if is_url(path) else None
 
     def find_and_mark(_: Sequence[None]) -> tuple[Header, list[str]]:
+        if copies:
+            return copies.find(step, verify=verify)
         while True:
             found = find(path, step, verify=verify)
             marks[:] = [ReadMark(Path(found[0].path))]
@@ -85,7 +91,9 @@ def load(
     if ranks.rank == 0:
         for message in skipped:
             warnings.warn(message, stacklevel=2)
-    return State(ranks, header, skipped, verify=verify, marks=marks)
+    if copies:
+        copies.copy_to_nodes(ranks, header)
+    return State(ranks, header, skipped, verify=verify, marks=marks, copies=copies)
 
 
 class State(Mapping[str, types.Array]):
@@ -128,12 +136,14 @@ class State(Mapping[str, types.Array]):
         *,
         verify: bool = True,
         marks: Sequence[ReadMark] = (),
+        copies: Copies | None = None,
     ) -> None:
         self._ranks, self._header, self._verify = ranks, header, verify
         self.step, self.path = header.step, Path(header.path)
         self.attrs, self.about = dict(header.attrs), dict(header.about)
         self.skipped = list(skipped)
         self._marks = marks  # of rank 0
+        self._copies = copies  # of an object, which are removed with this State
         self._files = NodeFiles(ranks, header.file)
 
     def __iter__(self) -> Iterator[str]:

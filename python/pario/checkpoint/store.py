@@ -76,6 +76,14 @@ class Found:
 Select = Callable[[Sequence[Found]], Sequence[Found]]
 
 
+def step_of(name: str) -> int:
+    """The step of a checkpoint in one file, by its name. Raises CheckpointError."""
+    match = _NAME.fullmatch(name)
+    if match is None or match[2] != ".h5":
+        raise CheckpointError(f"checkpoint '{name}'; expected step-N.h5")
+    return int(match[1])
+
+
 def document(path: Path) -> Path:
     """The file of a checkpoint that HDF5 programs open."""
     return path / MASTER if path.is_dir() else path

@@ -16,11 +16,11 @@ from pario.checkpoint.draining import Draining
 from pario.checkpoint.errors import CheckpointError, require_positive
 from pario.checkpoint.parts import check_files
 from pario.checkpoint.ranks import ranks_of
+from pario.checkpoint.remote import RemoteStore, check_options, open_store
 from pario.checkpoint.retention import Keep, Retention, rules_of
 from pario.checkpoint.saving import Form, Saving
-from pario.checkpoint.store import Store
 from pario.interrupts import check, keep_error, postpone_interrupt
-from pario.paths import local_path
+from pario.paths import is_url, local_path
 from pario.progress import show_long_work
 from pario.ranks import PATIENCE, node_name
 
@@ -40,7 +40,8 @@ class Writer:
     comm : mpi4py.MPI.Comm, torch.distributed.ProcessGroup, or None
         The ranks that save together; None for one process alone.
     path : path_like
-        Local directory of the checkpoints; made where it is missing.
+        Local directory of the checkpoints, made where it is missing; or a URL of an object store
+        (``s3://bucket/run``), to which each checkpoint is uploaded when it is complete.
     files : int, "node" or "rank", optional
         Files of a checkpoint: a number, one for each node, or one for each rank. Unless it is 1, a
         checkpoint is a directory, with a master file that presents all files as one.
@@ -61,7 +62,8 @@ class Writer:
         written.
     stage : path_like, optional
         A directory in memory or on a disk of each node, where saves end; a thread of each node
-        copies the files to ``path``.
+        copies the files to ``path``. Of a URL: the directory in which files are made, which all
+        ranks see; by default ``TMPDIR``.
     stage_bytes : int, optional
         Most bytes staged at the same time, on all nodes together.
     patience : float, optional
@@ -109,7 +111,8 @@ class Writer:
         if safetensors and files != 1:
             raise CheckpointError(f"safetensors=True, files={files!r}; expected files=1")
         check_compress(compress, files, safetensors=safetensors)
-        for place in (path, stage):
+        url = os.fspath(path) if is_url(path) else ""
+        for place in ("" if url else path, stage):
             local_path(place or "", CheckpointError)
         self._owner = Owner(f"the Writer of {path}")
         self._given, self._ranks = comm, ranks_of(comm, patience)
@@ -117,7 +120,10 @@ class Writer:
         self._snapshots = [Snapshot(shared=self._ranks.size > 1) for _ in range(in_flight)]
         self._pending = deque[Pending]()
         self._closed = False
-        self._store = Store(path, in_parts=files != 1, durable=durable)
+        self._store = open_store(path, stage, in_parts=files != 1, durable=durable)
+        if url:
+            check_options(url, files, keep)
+            stage, durable = None, False
         form = Form(files, safetensors, compress is not None, durable)
         self._saving = Saving(
             self._ranks, self._store, form, Retention(rules_of(keep)), self._forget_moves
@@ -137,8 +143,10 @@ class Writer:
         stage_bytes: int,
         durable: bool,
     ) -> None:
-        where = socket.gethostname(), node_name()
-        self._ranks.together(f"checkpoint.Writer({path})", lambda: where, self._begin)
+        where, what = (socket.gethostname(), node_name()), f"checkpoint.Writer({path})"
+        mark, store = self._ranks.together(what, lambda: where, self._begin), self._store
+        if isinstance(store, RemoteStore):
+            self._ranks.agree(what, lambda: store.require_mark(mark))
         if stage is not None:
             self._draining = Draining(
                 self._ranks,
@@ -249,7 +257,7 @@ class Writer:
         Returns
         -------
         pathlib.Path
-            The complete checkpoint.
+            The complete checkpoint; of a URL, its name there.
 
         Raises
         ------
@@ -364,10 +372,12 @@ class Writer:
         task.plan.free_frames()
         return self._pending[-1]
 
-    def _begin(self, where: list[tuple[str, str]]) -> None:
-        """Locks the directory, on rank 0. ``where``: host and node of each rank."""
+    def _begin(self, where: list[tuple[str, str]]) -> str:
+        """Locks the directory, on rank 0. ``where``: host and node of each rank. Returns the mark
+        of a stage."""
         self._store.claim()
         self._saving.remember_ranks(where)
+        return self._store.mark() if isinstance(self._store, RemoteStore) else ""
 
     def _forget_moves(self) -> None:
         for snapshot in self._snapshots:

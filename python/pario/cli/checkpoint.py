@@ -9,8 +9,9 @@ from typing import Any
 
 from pario import wording
 from pario.cli.arguments import add_action, add_count, add_flag, add_output, add_value
-from pario.cli.paths import path_text
+from pario.cli.paths import path_or_url_text, path_text
 from pario.messages import print_json, print_line, print_note
+from pario.paths import is_url
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,16 +102,19 @@ def _add_prune(actions: Any) -> None:
     add_flag(prune, "--highest", "the highest values are the best, not the lowest")
 
 
+#: Actions that change a directory, which must be local.
+_LOCAL = ("merge", "prune")
+
+
 def _action(actions: Any, name: str, text: str, *paths: str) -> argparse.ArgumentParser:
     parser = add_action(actions, name, text)
     for path in paths:
         kind, text = (
             (str, "array")
             if path == "array"
-            else (
-                path_text,
-                "a directory of checkpoints, or a file",
-            )
+            else (path_text, "a directory of checkpoints, or a file")
+            if name in _LOCAL
+            else (path_or_url_text, "a directory of checkpoints, or a file, or the URL of one")
         )
         parser.add_argument(path, type=kind, metavar=path.upper(), help=text)
     return parser
@@ -131,11 +135,20 @@ def run(arguments: argparse.Namespace) -> int:
     return actions[arguments.action](arguments)
 
 
+#: Copies of objects, until the command ends.
+_copies: list[Any] = []
+
+
 def _found(path: str, step: int | None = None) -> Any:
     """The header of a checkpoint. Prints messages about skipped ones to standard error."""
     from pario.checkpoint.header import find
+    from pario.checkpoint.remote import Copies
 
-    header, skipped = find(path, step)
+    if is_url(path):
+        _copies.append(Copies(path))
+        header, skipped = _copies[-1].find(step, verify=True)
+    else:
+        header, skipped = find(path, step)
     for message in skipped:
         print_note(f"pario checkpoint: {message}")
     return header
@@ -144,12 +157,15 @@ def _found(path: str, step: int | None = None) -> Any:
 def _ls(arguments: argparse.Namespace) -> int:
     from pario.checkpoint.store import Store
 
-    store = Store(arguments.path)
-    rows = [
-        _row(found, _state(found.path))
-        for found in store.complete() or _itself(Path(arguments.path))
-    ]
-    rows += [_row(found, "not finished") for found in store.list_unfinished()]
+    if is_url(arguments.path):
+        rows = _rows_of_objects(arguments.path)
+    else:
+        store = Store(arguments.path)
+        rows = [
+            _row(found, _state(found.path))
+            for found in store.complete() or _itself(Path(arguments.path))
+        ]
+        rows += [_row(found, "not finished") for found in store.list_unfinished()]
     if arguments.json:
         print_json(rows)
         return 0
@@ -159,7 +175,8 @@ def _ls(arguments: argparse.Namespace) -> int:
             f" {row['file']}  {row['state']}".rstrip()
         )
     if not rows:
-        what = "no checkpoints" if Path(arguments.path).exists() else "no such file or directory"
+        is_there = is_url(arguments.path) or Path(arguments.path).exists()
+        what = "no checkpoints" if is_there else "no such file or directory"
         print_note(f"{arguments.path}: {what}")
     return 0 if rows else 1
 
@@ -180,15 +197,33 @@ def _itself(path: Path) -> list[Any]:
     return [Found(header.step, path, generation, save)]
 
 
-def _row(found: Any, state: str) -> dict[str, Any]:
+def _rows_of_objects(url: str) -> list[dict[str, Any]]:
+    """The rows of listed checkpoints; their bytes are not read."""
+    from pario import objects
+    from pario.checkpoint.remote import open_store
+
+    rows = []
+    for found in open_store(url).complete():
+        try:
+            size, modified, _ = objects.facts_of(f"{url.rstrip('/')}/{found.path.name}")
+            rows.append(_row(found, "", size, modified))
+        except OSError as error:
+            rows.append(_row(found, f"damaged: {error.strerror}", 0, 0))
+    return rows
+
+
+def _row(
+    found: Any, state: str, size: int | None = None, modified: int | None = None
+) -> dict[str, Any]:
     from datetime import UTC, datetime
 
-    when = datetime.fromtimestamp(found.modified / 1e9, UTC).isoformat(sep=" ", timespec="seconds")
+    seconds = (found.modified if modified is None else modified) / 1e9
+    when = datetime.fromtimestamp(seconds, UTC).isoformat(sep=" ", timespec="seconds")
     return {
         "step": found.step,
         "generation": found.generation,
         "file": found.path.name,
-        "bytes": found.size,
+        "bytes": found.size if size is None else size,
         "saved": when,
         "state": state,
     }
@@ -292,13 +327,15 @@ def _compression(size: int, stored: int) -> str:
 def _verify(arguments: argparse.Namespace) -> int:
     from pario.checkpoint.errors import CheckpointError
     from pario.checkpoint.header import read_header
-    from pario.checkpoint.store import Store
+    from pario.checkpoint.remote import open_store
 
-    bad = 0
-    paths = [str(found.path) for found in Store(arguments.path).complete()] if arguments.all else []
+    bad, base = 0, arguments.path.rstrip("/") if is_url(arguments.path) else ""
+    found = open_store(arguments.path).complete() if arguments.all else []
+    paths = [f"{base}/{one.path}" if base else str(one.path) for one in found]
     for path in paths or [arguments.path]:
         try:
-            bad += _verify_one(read_header(path) if paths else _found(path, arguments.step))
+            is_listed = paths and not base
+            bad += _verify_one(read_header(path) if is_listed else _found(path, arguments.step))
         except CheckpointError as error:
             if not paths:
                 raise

@@ -35,6 +35,7 @@ from pario.checkpoint.states import array_of_leaf, make_leaf, unpickle
 from pario.checkpoint.store import document
 from pario.checkpoint.tensors import to_array, to_tensor
 from pario.interrupts import postpone_interrupt
+from pario.paths import is_url
 from pario.ranks import PATIENCE, Ranks
 
 #: The keys of the state of a Loader of records, beside ``skip``.
@@ -87,7 +88,7 @@ class Reader(Storage[LoadPlan], StorageReader):  # type: ignore[misc]
     def read_metadata(self) -> Metadata:
         """Opens the checkpoint. Collective."""
         path, step = self._place()
-        if self._id is not None and _is_checkpoint(Path(self._id)):
+        if self._id is not None and not is_url(self._id) and _is_checkpoint(Path(self._id)):
             path, step = Path(self._id), self._step
         state = load(self._ranks(), path, step=step, verify=self._verify, patience=self._patience)
         self._state = state

@@ -13,6 +13,7 @@ from torch import distributed
 
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.torch_ranks import TorchRanks
+from pario.paths import is_url
 from pario.ranks import OneRank, Ranks
 
 #: Names such as step-10, step_10, epoch=1-step=10.ckpt: the checkpoint of a step in the directory.
@@ -20,8 +21,14 @@ _STEP = re.compile(r"(?:.*[^a-z])?step[-_=]?(\d+)(?:\.\w+)?")
 _Plan = TypeVar("_Plan")
 
 
-def place_of(path: str | os.PathLike[str]) -> tuple[Path, int | None]:
-    """The directory and the step of a checkpoint by its path; a directory alone has no step."""
+def place_of(path: str | os.PathLike[str]) -> tuple[Path | str, int | None]:
+    """The directory and the step of a checkpoint by its path or URL; a directory alone has no
+    step."""
+    if is_url(path):
+        url = os.fspath(path).rstrip("/")
+        base, _, name = url.rpartition("/")
+        match = _STEP.fullmatch(name)
+        return (base, int(match[1])) if match else (url, None)
     place = Path(path)
     match = _STEP.fullmatch(place.name)
     return (place.parent, int(match[1])) if match else (place, None)
@@ -76,7 +83,7 @@ class Storage(Generic[_Plan]):
         """Returns the plans."""
         return plans
 
-    def _place(self) -> tuple[Path, int | None]:
+    def _place(self) -> tuple[Path | str, int | None]:
         directory, step = place_of(self._id or "")
         return directory, self._step if step is None else step
 

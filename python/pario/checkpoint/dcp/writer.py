@@ -26,8 +26,8 @@ from pario.checkpoint.dcp.storage import Storage, tell_errors
 from pario.checkpoint.dcp.values import Collected, Facts, tree_of
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Shape
+from pario.checkpoint.remote import open_store
 from pario.checkpoint.retention import Keep
-from pario.checkpoint.store import Store
 from pario.checkpoint.tensors import attrs_of
 from pario.interrupts import postpone_interrupt
 from pario.ranks import PATIENCE, Ranks
@@ -43,9 +43,9 @@ class Writer(Storage[SavePlan], StorageWriter):  # type: ignore[misc]
     Parameters
     ----------
     path : path_like, optional
-        Local directory of the checkpoints; made where it is missing. ``checkpoint_id`` of
-        ``dcp.save`` replaces it. If its last part ends with a step, as in ``run/step-10``, it is
-        the checkpoint of step 10 in ``run``.
+        Directory of the checkpoints, made where it is missing, or a URL, as for
+        :class:`pario.checkpoint.Writer`. ``checkpoint_id`` of ``dcp.save`` replaces it. If its last
+        part ends with a step, as in ``run/step-10``, it is the checkpoint of step 10 in ``run``.
     step : int, optional
         Step of the checkpoint; by default one more than the highest step in the directory.
     process_group : torch.distributed.ProcessGroup, optional
@@ -104,7 +104,7 @@ class Writer(Storage[SavePlan], StorageWriter):  # type: ignore[misc]
         self._attrs = dict(attrs or {})
         self._stays_open = stage is not None
         self._writer: writer.Writer | None = None
-        self._directory = Path()
+        self._directory: Path | str = ""
         self._last = -1
 
     def __getstate__(self) -> dict[str, Any]:
@@ -173,14 +173,16 @@ class Writer(Storage[SavePlan], StorageWriter):  # type: ignore[misc]
         )
         return done
 
-    def _choose_step(self, directory: Path, step: int | None) -> int:
+    def _choose_step(self, directory: Path | str, step: int | None) -> int:
         """The step of the new checkpoint, on rank 0."""
         if step is None:
-            step = max(self._last + 1, Store(directory).next_step())
+            step = max(self._last + 1, open_store(directory).next_step())
         self._last = step
         return step
 
-    def _save(self, ranks: Ranks, directory: Path, step: int, arrays: Mapping[str, Saved]) -> None:
+    def _save(
+        self, ranks: Ranks, directory: Path | str, step: int, arrays: Mapping[str, Saved]
+    ) -> None:
         if self._writer is not None and self._directory != directory:
             self.close()
         if self._writer is None:
