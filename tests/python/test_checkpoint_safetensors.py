@@ -85,6 +85,31 @@ def test_a_state_is_one_file_of_both_formats(tmp_path: Path) -> None:
     assert checkpoint.load(None, tmp_path).attrs == {"note": "long " * 5000}
 
 
+@pytest.mark.parametrize(
+    ("options", "is_both"),
+    [
+        ({}, True),
+        ({"safetensors": False}, False),
+        ({"compress": "zstd"}, False),
+        ({"files": "rank"}, False),
+    ],
+)
+def test_states_are_files_of_both_formats_unless_an_option_forbids_it(
+    tmp_path: Path, options: dict[str, Any], is_both: bool
+) -> None:
+    with Writer(None, tmp_path, durable=False, **options) as writer:
+        for step in (1, 2):
+            path = Path(checkpoint.save_state_dict(writer, step, STATE))
+            found = path / "master.h5" if path.is_dir() else path
+            assert (found.read_bytes()[:8] != bytes(8)) == is_both
+            if is_both:
+                check(path)
+    assert checkpoint.load_state_dict(None, tmp_path)["model"]["b"].tolist() == [0, 1, 2]
+    with Writer(None, tmp_path, durable=False, **options) as writer:
+        plain = Path(writer.save(3, {"w": STATE["model"]["w"]}))
+        assert plain.is_dir() or plain.read_bytes()[:8] == bytes(8)
+
+
 def test_arrays_that_safetensors_cannot_have_are_covered_bytes(tmp_path: Path) -> None:
     arrays = {
         "a": np.arange(3.0),

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from pario.checkpoint import container, exchange, relay, transfer
-from pario.checkpoint.arrays import Converter, Given
+from pario.checkpoint.arrays import Converter, Facts, Given
 from pario.checkpoint.attributes import check_attrs
 from pario.checkpoint.background import Snapshot
-from pario.checkpoint.container import Label
+from pario.checkpoint.container import TREE, Label
 from pario.checkpoint.draining import Draining
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.identity import Identity
@@ -33,6 +33,7 @@ from pario.checkpoint.plan import (
     plan_one_file,
 )
 from pario.checkpoint.retention import Retention
+from pario.checkpoint.safetensors import MOST_HEADER_BYTES, header_bytes
 from pario.checkpoint.store import Store
 from pario.checkpoint.transfer import check_space
 from pario.copying import write_all
@@ -46,9 +47,18 @@ class Form:
     """The form of a Writer's checkpoints, as its parameters of the same names."""
 
     files: int | str
-    safetensors: bool
+    safetensors: bool | None
     compress: bool
     durable: bool
+
+    def is_safetensors(self, facts: Sequence[Facts]) -> bool:
+        """True if a file with these arrays is a safetensors file, too: by default if it has a
+        state."""
+        if self.safetensors is not None:
+            return self.safetensors
+        if self.files != 1 or self.compress or all(one.name != TREE for one in facts):
+            return False
+        return header_bytes((one.name, one.shape) for one in facts) <= MOST_HEADER_BYTES
 
 
 @dataclass(frozen=True)
@@ -197,14 +207,14 @@ class Saving:
     ) -> tuple[SavePlan, RankData]:
         """Plans a save of new arrays, makes its files, and collects this rank's data."""
         self._target.await_removal()
+        facts = [one.facts for one in given]
         request = SaveRequest(
             str(self._target.part(label.step)),
             label,
             {one.facts.name: one.attrs for one in given},
             self._nodes,
-            self._form.safetensors,
+            self._form.is_safetensors(facts),
         )
-        facts = [one.facts for one in given]
         self._plan = None
         self._changed()
         with self._discarded_on_failure(label.step):

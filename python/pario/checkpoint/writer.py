@@ -55,7 +55,8 @@ class Writer:
         copy of this rank's arrays.
     safetensors : bool, optional
         Makes files that are safetensors files, too, for programs that read tensors; with
-        ``files=1``.
+        ``files=1``. By default states of :func:`save_state_dict` are, unless ``files`` or
+        ``compress`` forbids it.
     compress : "zstd", optional
         Compresses arrays of 1 MiB and more, in chunks, which HDF5 programs read by the filter zstd
         (32015); with ``files=1``. The compressed arrays of a rank are in its memory until they are
@@ -99,7 +100,7 @@ class Writer:
         keep: int | Keep | None = None,
         durable: bool = True,
         in_flight: int = 1,
-        safetensors: bool = False,
+        safetensors: bool | None = None,
         compress: str | None = None,
         stage: str | os.PathLike[str] | None = None,
         stage_bytes: int = 1 << 36,
@@ -110,7 +111,7 @@ class Writer:
         check_files(files)
         if safetensors and files != 1:
             raise CheckpointError(f"safetensors=True, files={files!r}; expected files=1")
-        check_compress(compress, files, safetensors=safetensors)
+        check_compress(compress, files, safetensors=bool(safetensors))
         url = os.fspath(path) if is_url(path) else ""
         for place in ("" if url else path, stage):
             local_path(place or "", CheckpointError)

@@ -29,7 +29,7 @@ def replace_file_system_storage(
     *,
     files: int | str = 1,
     durable: bool = True,
-    safetensors: bool = False,
+    safetensors: bool | None = None,
     compress: str | None = None,
     verify: bool = True,
     allow_pickle: bool = False,

@@ -84,7 +84,7 @@ class Writer(Storage[SavePlan], StorageWriter):  # type: ignore[misc]
         files: int | str = 1,
         keep: int | Keep | None = None,
         durable: bool = True,
-        safetensors: bool = False,
+        safetensors: bool | None = None,
         compress: str | None = None,
         stage: str | os.PathLike[str] | None = None,
         stage_bytes: int = 1 << 36,
