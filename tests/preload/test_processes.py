@@ -234,6 +234,19 @@ def test_a_chain_of_execs_is_one_log_each(trace: Trace, build: Compile, work: Pa
     assert run.counts(work / "chain")["bytes_written"] == 40
 
 
+def test_the_log_of_a_child_that_executes_a_program_needs_little_space(
+    trace: Trace, tmp_path: Path
+) -> None:
+    run = trace("bash", "-c", "/bin/true > none; :")
+    assert (run.status, len(run.job.processes)) == (0, 3)
+    (child,) = (row for row in run.job.processes if row["parent_image"] == 1)
+    assert child["end_kind"] == EXEC
+    logs = sorted((tmp_path / "logs1").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    used = [path.stat().st_blocks * 512 for path in logs if f".{child['pid']}." in path.name]
+    assert len(used) == 2
+    assert max(used) <= 0x40000, "without the space for events of a long run"
+
+
 def test_threads_lose_nothing_while_others_fork(trace: Trace, build: Compile, work: Path) -> None:
     run = trace(build("families.c"), "threads")
     assert run.status == 0

@@ -13,6 +13,9 @@ constexpr std::size_t kSchemaRoom = 256 << 10;
 // Ns between the anchors from which on the measured rate is better than the first guess.
 constexpr std::uint64_t kRateNeeds = 1'000'000;
 constexpr std::uint64_t kAnchorsPerSecond = 10;
+// A process that ends finishes twice, at exit and by the destructor of the library: soon after the
+// first time the counters are the same.
+constexpr std::uint64_t kFinishesPerSecond = 1000;
 // Short programs make fewer calls; two looks at a clock for each cost 1 % of the tracer's start.
 constexpr int kFirstCalls = 128;
 constexpr int kStatusBits = 0xFF;  // bits of an exit status that the kernel keeps
@@ -142,7 +145,8 @@ void report_full_log() {
 }
 
 /// Writes the last chunks of this thread and of ended threads; a running thread keeps its events in
-/// its tail. `shrink`: the process ends soon (it does not after a failed exec).
+/// its tail. `shrink`: the process ends soon. It does not after a failed exec, which a forked child
+/// hardly ever continues.
 void end_events(bool shrink) {
   if (!state.events.on()) return;
   const auto end = [&](Slot& slot) {
@@ -227,11 +231,15 @@ void finish(std::uint64_t end_kind, int end_code) {
   if (!on()) return;
   const Inside inside;
   Process& row = process();
-  const ProcessorTime used = read_processor_time();
-  if (settings.config.at_end != nullptr) settings.config.at_end();
-  end_events(end_kind != kEndExec);
-  refresh_anchor(true);
-  leave_out_since(used);
+  if (row.end == 0 || ticks() - row.end >= tick_rate() / kFinishesPerSecond) {
+    const ProcessorTime used = read_processor_time();
+    if (settings.config.at_end != nullptr) settings.config.at_end();
+    end_events(end_kind != kEndExec || row.parent_image != 0);
+    refresh_anchor(true);
+    leave_out_since(used);
+  } else {
+    end_events(false);
+  }
   row.end = ticks();
   row.end_kind = end_kind;
   row.end_code = static_cast<std::uint64_t>(end_code & kStatusBits);
