@@ -60,9 +60,18 @@ def test_few_unseen_calls_lead_the_verdict_of_processes_that_waited() -> None:
     facts = {"kernel_written": 25_600, "syscalls_write": 400}
     waiting = sentence(known_job(cpu_user=0.1, **facts))
     assert waiting.startswith("25.6 kB and up to 9.90 s of this run's I/O went through calls")
+    queued = sentence(known_job(cpu_user=0.1, run_queue_delay=9.9e9, **facts))
+    assert queued.startswith("25.6 kB of this run's I/O went through calls")
     assert "this run's I/O" not in sentence(known_job(**facts)), "the processor was busy"
     seen = {"untraced_writes": 400, "untraced_bytes_written": 25_600}
     assert "this run's I/O" not in sentence(known_job(cpu_user=0.1, **facts, **seen))
+
+
+@pytest.mark.parametrize(("seconds", "says"), [(3.0, True), (9.0, False)])
+def test_time_on_the_run_queue_is_no_computation(seconds: float, says: bool) -> None:
+    text = sentence(known_job(cpu_user=10.0 - seconds, run_queue_delay=seconds * 1e9))
+    assert ("computation takes" in text) == says
+    assert f"{seconds * 10:.0f} % of the run the processes waited for a processor" in text
 
 
 @pytest.mark.parametrize(

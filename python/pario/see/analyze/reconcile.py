@@ -183,10 +183,11 @@ class _Reconciliation:
         )
 
     def _waits_beside_unseen(self, every: float) -> bool:
-        """True if the processes made most of their calls themselves, and waited for something."""
+        """True if the processes made most of their calls themselves, and waited for something: for
+        a device, after which a process waits for a processor, too."""
         alone = self._sure & ~self._with_untraced_children
         calls = float((self._read.unseen_calls + self._written.unseen_calls)[alone].sum())
-        waited = float(self._waited_seconds.max(initial=0.0))
+        waited = float((self._waited_seconds + self._queued).max(initial=0.0))
         return calls >= max(LEAST_REQUESTS, MOST_CALLS * every) and waited >= max(
             LEAST_SECONDS, UNSEEN * self.facts.wall
         )

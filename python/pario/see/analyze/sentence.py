@@ -58,6 +58,7 @@ class Ruling:
     kernel: float = 0.0  # processor seconds of the kernel outside of traced calls
     queued: float = 0.0  # seconds of the I/O in which the processes waited for a processor
     messages: str = ""  # "2.00 GB went through sockets"; empty: few bytes
+    queue_share: float = 0.0  # part of the wall time on the run queue
 
     @property
     def gain(self) -> float:
@@ -151,6 +152,8 @@ def _rest(ruling: Ruling) -> str:
         return ""
     wall = ruling.split.wall
     part: float = getattr(ruling.split, ruling.bound)
+    if ruling.bound == "compute" and ruling.queue_share * wall > 0.5 * part:
+        return through  # the verdict names the waiting for processors
     text = f"; {_NAMES[ruling.bound]} takes {percent(part, wall)}"
     if ruling.bound != "compute" or ruling.kernel < KERNEL_PART * wall:
         return f"{text}{through}"

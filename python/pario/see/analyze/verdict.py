@@ -45,6 +45,8 @@ def verdict(
     unseen = _unseen(facts)
     leads = _leads(_unseen(facts, counted=kernel is not None), kernel, progress)
     ruling = _ruling(facts, findings, progress, covered=not leads)
+    if kernel is not None:
+        ruling = replace(ruling, queue_share=kernel.run_queue_share)
     lane = times.slowest_lane
     parts = (*leads, sentence(ruling), *_queue_part(ruling, kernel), *_tail(progress))
     critical, slowest, mean = (
