@@ -189,6 +189,16 @@ def test_the_work_for_calls_belongs_to_the_finding_that_has_their_time() -> None
     assert found == {"seek-storm": pytest.approx(0.5, rel=0.02)}
 
 
+@pytest.mark.parametrize(("queued", "promised"), [(0.0, 30.0), (80.0, 6.0)])
+def test_waiting_for_processors_is_no_waiting_for_locks(queued: float, promised: float) -> None:
+    made = make_job(2, 100.0, has={"posix", "per_rank", "cpu"})
+    add_record(made, [0, 1], "/scratch/log", opens=1, locks=100, lock_time=30.0)
+    made.processes["cpu_user"] = 10.0
+    made.processes["run_queue_delay"] = queued * 1e9
+    (finding,) = analyze(made).findings
+    assert (finding.rule, finding.seconds) == ("lock-waiting", pytest.approx(promised, rel=0.01))
+
+
 @pytest.mark.measured
 @pytest.mark.parametrize(
     "idiom",

@@ -17,7 +17,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze import accounts
-from pario.see.analyze.arrays import Floats, Mask, sums
+from pario.see.analyze.arrays import Floats, Mask, ratio, sums
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.model import KernelTotals, Unattributed
 
@@ -73,6 +73,14 @@ def queued_io_seconds(facts: Facts) -> Floats:
     if not facts.times.divided:
         return np.zeros(facts.ranks)
     return _Reconciliation(facts, own).queued_io
+
+
+def queue_shares(facts: Facts) -> Floats:
+    """Return, per lane, the part of its life in which it waited for a processor. 0 where it is not
+    known."""
+    if not facts.times.divided:
+        return np.zeros(facts.ranks)
+    return _Reconciliation(facts, facts.lanes.of_process >= 0).queue_shares
 
 
 def unseen_sentence(totals: KernelTotals | None) -> str:
@@ -330,6 +338,11 @@ class _Reconciliation:
         streams = sums(self.facts.lane[rows], self.facts.cells[rows].sum(axis=1), self.facts.ranks)
         of_io = np.minimum(np.minimum(system + streams, used), io)
         return np.minimum(self._queued * of_io / used, io)
+
+    @property
+    def queue_shares(self) -> Floats:
+        """Parts of the lives of lanes on the run queue."""
+        return ratio(self._queued, self._lived)
 
     def _run_queue_share(self) -> float:
         return float(self._queued.max(initial=0.0)) / self.facts.wall

@@ -12,6 +12,7 @@ from pario.see.analyze.cells import find_rows
 from pario.see.analyze.durations import FAILED
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, WAITING, Claim
+from pario.see.analyze.reconcile import queue_shares
 from pario.see.analyze.rules.base import Candidate, Rule, code, fact, scene
 from pario.see.analyze.rules.calling import find_outer_calls
 from pario.see.tables.model import EVENT_KINDS
@@ -47,6 +48,7 @@ def _blocking_locks(facts: Facts) -> Iterator[Candidate]:
     subject = scene(facts, mask, seconds)
     lanes = np.unique(facts.lane[mask])
     rows, count, took = subject.rows, subject.total("locks"), float(seconds[mask].sum())
+    per_lane = sums(facts.lane[rows], seconds[rows], facts.ranks)
     yield subject.candidate(
         title=f"lock waiting: {wording.seconds(took)} in locks of {subject.place}",
         cause=(
@@ -62,9 +64,10 @@ def _blocking_locks(facts: Facts) -> Iterator[Candidate]:
             ),
         ),
         fixes=_FIXES,
-        claims=[Claim(lanes, WAITING, sums(facts.lane[rows], seconds[rows], facts.ranks)[lanes])],
+        claims=[Claim(lanes, WAITING, (per_lane * (1.0 - queue_shares(facts)))[lanes])],
         method="mean time of these processes in flock, lockf and the lock commands of fcntl,"
-        " without that of locks that are free",
+        " without that of locks that are free, and without the part of it in which processes wait"
+        " for processors, as in the rest of the run",
     )
 
 
@@ -141,7 +144,8 @@ LOCKS = Rule(
     estimate=(
         "Time in lock calls, the mean of the processes that wait, without"
         f" {wording.seconds(FREE_LOCK)} per call ({wording.seconds(FREE_NETWORK_LOCK)} on network"
-        " file systems), which free locks need; time from each failed attempt to the next."
+        " file systems), which free locks need, and without the part of it in which processes wait"
+        " for processors, as in the rest of the run; time from each failed attempt to the next."
     ),
     advice="Shorter locks of smaller ranges, or a file for each process.",
     control="The same locks without another owner.",
