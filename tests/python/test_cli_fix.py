@@ -293,7 +293,7 @@ def test_risky_settings_are_named_and_applied_only_if_allowed(tmp_path: Path) ->
     (tmp_path / "flushes.c").write_text(FLUSHES)
     run_command(["gcc", "-O1", "-o", "flushes", "flushes.c"], cwd=tmp_path, status=0)
     done = fix(tmp_path, "./flushes", options=("--measure", "0", "--dry-run"))
-    assert "Only with --allow ignoreflush: flushes write nothing" in done.stderr
+    assert "Only with --allow ignoreflush, which measures it: flushes write nothing" in done.stderr
     assert "ignoreflush = true" in (tmp_path / "loop" / "pario.toml").read_text()
     for allow in (["--allow", "ignoreflush"], ["--allow"]):
         done = fix(

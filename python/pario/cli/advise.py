@@ -104,16 +104,22 @@ def describe(advice: Advice) -> Iterator[str]:
     from pario.see.analyze.advise import explain_unrepaired
 
     yield summary(advice)
-    for finding in (*advice.repaired[:MOST_FINDINGS], *advice.held_back[:MOST_FINDINGS]):
+    for finding in advice.repaired[:MOST_FINDINGS]:
         yield from _lines(finding, dict.fromkeys(_effects(finding, advice)))
+    for finding in advice.held_back[:MOST_FINDINGS]:
+        yield from _lines(finding, dict.fromkeys(_effects(finding, advice)), held_back=True)
     for finding in advice.left[:MOST_FINDINGS]:
         yield from _lines(finding, explain_unrepaired(finding))
 
 
-def _lines(finding: Finding, texts: Iterable[str]) -> Iterator[str]:
+def _lines(finding: Finding, texts: Iterable[str], *, held_back: bool = False) -> Iterator[str]:
+    """Yield the lines of a finding. Its seconds are those that a change of the program saves; a
+    setting that was held back, and thus not measured, saves at most as many."""
     kind = "" if finding.measured else " (estimate)"
     worth = wording.seconds(finding.seconds)
-    if finding.most and not finding.measured:
+    if held_back:
+        worth = f"at most {wording.seconds(max(finding.most, finding.seconds))}"
+    elif finding.most and not finding.measured:
         worth = wording.seconds_range(finding.least, finding.most)
     yield f"  {worth}{kind}  {wording.printable(finding.title)}"
     for text in texts:
@@ -131,7 +137,7 @@ def _effects(finding: Finding, advice: Advice) -> Iterator[str]:
         yield (
             effect
             if applies(setting, advice.allowed)
-            else f"Only with --allow {setting.key}: {setting.effect}."
+            else f"Only with --allow {setting.key}, which measures it: {setting.effect}."
         )
 
 

@@ -61,9 +61,10 @@ def advise(analysis: Analysis, allowed: Collection[str] = ()) -> Advice:
     for finding in analysis.findings:
         for match, setting in list_settings(analysis, finding):
             section = sections.setdefault(match, _Section())
-            line = Line(setting.table, setting.key, setting.value, applies(setting, allowed))
+            applied = applies(setting, allowed)
+            line = Line(setting.table, setting.key, setting.value, applied)
             section.lines.setdefault((setting.table, setting.key), line)
-            reason = _reason(finding, setting, analysis.job.wall)
+            reason = _reason(finding, setting, analysis.job.wall, applied=applied)
             section.reasons += [reason] if reason not in section.reasons else []
     ordered = sorted(sections.items(), key=lambda item: item[0] != "")  # [run] first
     proposals = [
@@ -211,12 +212,16 @@ def _single(path: str) -> str:
     return literal(path.removesuffix("*")) + "*" if path.endswith("/*") else literal(path)
 
 
-def _reason(finding: Finding, setting: FileSetting, wall: float) -> str:
-    head = f"{_cost(finding, wall)}, {SURE[finding.confidence]}: {finding.title}"
+def _reason(finding: Finding, setting: FileSetting, wall: float, *, applied: bool) -> str:
+    """Return a sentence on a setting. Of one that is not applied no replay has measured the gain:
+    a change of the program would save the seconds of its finding."""
+    worth = f"{_cost(finding, wall)}, {SURE[finding.confidence]}"
+    head = f"{worth if applied else f'At most {_cost(finding, wall)}'}: {finding.title}"
     if setting.table == "run":
         return f"{head}."
     evidence = f" ({finding.evidence[0].text})" if finding.evidence else ""
-    risk = f" Risky: --allow {setting.key} if that does not matter." if setting.risky else ""
+    allow = f" Risky: --allow {setting.key} if that does not matter"
+    risk = f"{allow}." if applied else f"{allow}; it is then measured." if setting.risky else ""
     return f"{head}{evidence}. {setting.effect[:1].upper()}{setting.effect[1:]}.{risk}"
 
 
