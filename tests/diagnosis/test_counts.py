@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +30,6 @@ def program_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("counted")
     corpus.build(directory, *(program.name for program in COUNTED))
     return directory
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Iterator[Path]:
-    directory = tmp_path / "work"
-    directory.mkdir()
-    yield directory
-    for file in directory.rglob("*"):
-        if file.is_file():
-            file.unlink()
 
 
 @pytest.fixture

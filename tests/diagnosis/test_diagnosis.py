@@ -48,16 +48,6 @@ def build_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Iterator[Path]:
-    directory = tmp_path / "work"
-    directory.mkdir()
-    yield directory
-    for file in directory.rglob("*"):
-        if file.is_file():
-            file.unlink()
-
-
-@pytest.fixture
 def program(request: pytest.FixtureRequest, build_folder: Path) -> Program:
     chosen: Program = request.param
     if missing := corpus.find_missing(chosen):
