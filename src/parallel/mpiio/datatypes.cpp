@@ -1,13 +1,12 @@
 #include "parallel/mpiio/datatypes.hpp"
 
-#include <array>
-#include <atomic>
 #include <mutex>
 #include <utility>
 
 #include "core/base/base.hpp"
 #include "parallel/mpiio/contents.hpp"
 #include "parallel/mpiio/library.hpp"
+#include "parallel/mpiio/named_types.hpp"
 
 namespace pario::mpiio {
 namespace {
@@ -234,48 +233,8 @@ Layout Builder::darray(const Contents& contents) const {
   return layout.with_extent(0, stride);
 }
 
-/// The layouts of predefined types, which exist as long as the MPI. Thread-safe. Types that find no
-/// place are looked up in the MPI each time. Never destroyed: destructors call MPI, too.
-class NamedLayouts {
- public:
-  /// Null: not known yet.
-  const Layout* find(Word type) const {
-    for (std::size_t i = 0; i < kProbes; ++i) {
-      const Entry* const entry = place(type, i).load(std::memory_order_acquire);
-      if (entry == nullptr || entry->type == type) return entry ? &entry->layout : nullptr;
-    }
-    return nullptr;
-  }
-  void add(Word type, const Layout& layout) {
-    const auto* const entry = new Entry{type, layout};
-    for (std::size_t i = 0; i < kProbes; ++i) {
-      const Entry* found = nullptr;
-      if (place(type, i).compare_exchange_strong(found, entry)) return;
-      if (found->type == type) break;
-    }
-    delete entry;
-  }
-
- private:
-  struct Entry {
-    Word type;
-    Layout layout;
-  };
-  using Place = std::atomic<const Entry*>;
-  static constexpr std::size_t kPlaces = 256, kProbes = 8;
-
-  static std::size_t index_of(Word type, std::size_t probe) {
-    constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
-    return ((type * kOdd >> 32) + probe) % kPlaces;
-  }
-  Place& place(Word type, std::size_t probe) { return places_[index_of(type, probe)]; }
-  const Place& place(Word type, std::size_t probe) const { return places_[index_of(type, probe)]; }
-
-  std::array<Place, kPlaces> places_ = {};
-};
-
-NamedLayouts& named_layouts() {
-  static NamedLayouts& instance = *new NamedLayouts;
+NamedTypes<Layout>& named_layouts() {
+  static auto& instance = *new NamedTypes<Layout>;  // never destroyed: destructors call MPI, too
   return instance;
 }
 

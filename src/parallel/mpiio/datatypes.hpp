@@ -42,6 +42,8 @@ const pattern::Layout* known_layout(Word type);
 std::optional<pattern::Layout> layout_if_committed(Word type);
 /// Returns the layout in a file of a representation.
 pattern::Layout layout_in_file(Word type, const Representation& representation);
+/// Returns the bytes of one instance in a file of a representation.
+std::uint64_t size_in_file(Word type, const Representation& representation);
 /// Returns a type that lives as long as a view: predefined types as they are, others duplicated.
 Word retain_type(Word type);
 void release_type(Word type);

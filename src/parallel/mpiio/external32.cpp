@@ -12,6 +12,7 @@
 #include "parallel/mpiio/contents.hpp"
 #include "parallel/mpiio/datatypes.hpp"
 #include "parallel/mpiio/library.hpp"
+#include "parallel/mpiio/named_types.hpp"
 
 namespace pario::mpiio {
 namespace {
@@ -233,6 +234,25 @@ class Conversion {
   std::uint64_t left_;
 };
 
+/// The signature of a type for the time of a call; those of predefined types are kept.
+class KnownSignature {
+ public:
+  explicit KnownSignature(Word type) {
+    static auto& kept = *new NamedTypes<Signature>;
+    const Word handle = lib().handle(type);
+    known_ = kept.find(handle);
+    if (known_ != nullptr) return;
+    made_ = signature_of(type);
+    if (combiner_of(type) == k(MPI_COMBINER_NAMED)) kept.add(handle, made_);
+  }
+  const Signature& operator*() const { return known_ != nullptr ? *known_ : made_; }
+  const Signature* operator->() const { return &**this; }
+
+ private:
+  const Signature* known_ = nullptr;
+  Signature made_ = {};
+};
+
 /// The values of an access without the gaps of its memory.
 using Values = std::unique_ptr<std::byte[]>;
 
@@ -241,10 +261,11 @@ Values allocate_values(std::uint64_t bytes) { return Values(new (std::nothrow) s
 
 }  // namespace
 
-std::uint64_t external_size(Word basic) { return signature_of_basic(basic).file; }
+std::uint64_t external_size(Word type) { return KnownSignature(type)->file; }
 
 bool to_external(const void* buffer, std::int64_t count, Word type, std::byte* file) {
-  const Signature signature = signature_of(type);
+  const KnownSignature known(type);
+  const Signature& signature = *known;
   if (signature.children.empty()) return true;  // no values
   const pattern::Layout memory = layout_of(type);
   const auto copies = static_cast<std::uint64_t>(count), bytes = signature.memory * copies;
@@ -263,7 +284,8 @@ bool to_external(const void* buffer, std::int64_t count, Word type, std::byte* f
 
 std::uint64_t from_external(void* buffer, std::int64_t count, Word type, const std::byte* file,
                             std::uint64_t bytes) {
-  const Signature signature = signature_of(type);
+  const KnownSignature known(type);
+  const Signature& signature = *known;
   if (signature.children.empty()) return 0;  // no values
   const pattern::Layout memory = layout_of(type);
   const auto copies = static_cast<std::uint64_t>(count);

@@ -6,8 +6,8 @@
 
 namespace pario::mpiio {
 
-/// Returns the bytes of an instance of a predefined type.
-std::uint64_t external_size(Word basic);
+/// Returns the bytes of an instance of a type in the file.
+std::uint64_t external_size(Word type);
 
 /// Converts `count` instances of a type from memory to the form of the file. False: out of memory,
 /// or a number is too large for the file.

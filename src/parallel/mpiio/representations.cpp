@@ -60,6 +60,12 @@ std::uint64_t Representation::size_of(Word basic) const {
   return static_cast<std::uint64_t>(size);
 }
 
+std::uint64_t size_in_file(Word type, const Representation& representation) {
+  return representation.kind == Representation::Kind::external32
+             ? external_size(type)
+             : layout_in_file(type, representation).size();
+}
+
 bool encode(const Representation& to, const void* buffer, std::int64_t count, Word type,
             std::byte* packed, std::uint64_t size) {
   if (to.kind == Representation::Kind::external32) return to_external(buffer, count, type, packed);

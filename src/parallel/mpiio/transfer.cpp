@@ -120,8 +120,7 @@ Outcome Transfer::prepare() {
   const std::lock_guard lock(file_.mutex);
   access_.view = file_.view.bytes;
   representation_ = file_.view.representation;
-  if (!representation_->native())
-    file_size_ = layout_in_file(arguments_.type, *representation_).size();
+  if (!representation_->native()) file_size_ = size_in_file(arguments_.type, *representation_);
   access_.bytes = file_size_ * static_cast<std::uint64_t>(arguments_.count);
   if (access_.bytes % access_.view.etype_size != 0)
     return refuse(k(MPI_ERR_IO), call_, "only whole elementary types of the view can be accessed");
