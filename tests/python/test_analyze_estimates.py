@@ -223,6 +223,23 @@ def test_the_start_of_an_empty_program_is_measured_in_milliseconds() -> None:
     assert 1e-5 < idioms.measure_start() < 1.0
 
 
+def test_messages_are_measured_only_if_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+
+    def note(idiom: Callable[[], None]) -> float:
+        measured.append(idiom.__name__)
+        return 1e-6
+
+    monkeypatch.setattr(idioms, "measure", note)
+    monkeypatch.setattr(idioms, "measure_answer", lambda: measured.append("answer") or 1e-6)
+    made = make_job(1, 1.0, mpi=False)
+    made.processes["cpu_user"] = 1.0
+    for calls, expected in ((9_000, set()), (900_000, {"pass_a_byte"})):
+        made.processes["untraced_reads"] = calls
+        analyze(made)
+        assert set(measured) == expected
+
+
 @pytest.mark.measured
 def test_the_answer_of_another_process_is_measured_in_microseconds() -> None:
     assert 1e-7 < idioms.measure_answer() < 0.1

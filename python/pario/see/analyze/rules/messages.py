@@ -46,6 +46,8 @@ class _Messages:
     @property
     def seconds(self) -> Floats:
         """Seconds of the processor, and those until another process has answered."""
+        if not self.answers.any():
+            return self.work
         return self.work + np.minimum(self.answers * idioms.measure_answer(), self.waited)
 
 
@@ -58,13 +60,12 @@ def _cost_of_object() -> float:
 
 
 def _small_messages(facts: Facts) -> Iterator[Candidate]:
-    messages = _count_messages(facts)
-    lane, calls = facts.lanes.of_process, messages.calls
-    chosen = np.flatnonzero(
-        (lane >= 0) & (calls >= MANY_MESSAGES) & (messages.bytes < SMALL_MESSAGE * calls)
-    )
+    calls, size = _count_messages(facts)
+    lane = facts.lanes.of_process
+    chosen = np.flatnonzero((lane >= 0) & (calls >= MANY_MESSAGES) & (size < SMALL_MESSAGE * calls))
     if not len(chosen):
-        return
+        return  # before anything is measured on this machine
+    messages = _examine_messages(facts, calls, size)
     per_lane = sums(lane[chosen], messages.seconds[chosen], facts.ranks)
     lanes = np.flatnonzero(per_lane > 0)
     count, moved = float(calls[chosen].sum()), float(messages.bytes[chosen].sum())
@@ -143,8 +144,9 @@ def _find_fixes(messages: _Messages, chosen: Ints) -> Iterator[Fix]:
     yield code("Files of /proc: read them once a second, not in each step; keep them open.")
 
 
-def _count_messages(facts: Facts) -> _Messages:
-    """Return the calls that move messages; without those of an MPI library on its sockets."""
+def _count_messages(facts: Facts) -> tuple[Floats, Floats]:
+    """Return, per process, the calls that move messages, and their bytes; without those of an MPI
+    library on its sockets."""
     processes, functions = facts.job.processes, facts.job.functions
     on_sockets = facts.job.select_functions(_SOCKET_CALLS.__contains__) & (not facts.lanes.mpi)
     rows = functions[on_sockets[functions["name"]] & (functions["category"] == PEERS)]
@@ -153,12 +155,18 @@ def _count_messages(facts: Facts) -> _Messages:
     )
     calls += processes["untraced_reads"] + processes["untraced_writes"]
     moved += processes["untraced_bytes_read"] + processes["untraced_bytes_written"]
-    sites = CallSites(facts)
+    return calls, moved
+
+
+def _examine_messages(facts: Facts, calls: Floats, moved: Floats) -> _Messages:
+    """Return the costs of messages."""
+    processes, sites = facts.job.processes, CallSites(facts)
     sent, received = (sites.count_below(_CONNECTION, names) for names in (_WRITES, _READS))
     objects = sent + received / _READS_OF_OBJECT
     others = np.maximum(calls - sent - received, 0.0)
     used = np.nan_to_num(processes["cpu_user"] + processes["cpu_system"])
-    work = np.minimum(others * _cost_of_call() + objects * _cost_of_object(), used)
+    of_objects = objects * _cost_of_object() if objects.any() else objects
+    work = np.minimum(others * _cost_of_call() + of_objects, used)
     return _Messages(calls, moved, objects, *_find_answers(facts), work)
 
 
