@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -143,3 +144,15 @@ def test_a_stage_that_cannot_be_made_leaves_no_log_directory(place: Path) -> Non
     done = run_command(words(place), cwd=place, env=environment(place, NODE="/nowhere"))
     assert done.returncode == 2 and "/nowhere is no directory on this node" in done.stderr
     assert not (place / "log").exists()
+
+
+@pytest.mark.system
+def test_the_end_is_recorded_if_files_stay_on_the_node(place: Path) -> None:
+    script = "open('out/new', 'w').write('by the program'); import os; os.system(os.environ['ANY'])"
+    other = "env -i /bin/sh -c 'echo by another one > out/new'"
+    options = ["--no-report", "-o", "log", "--stage", "out/*=$NODE", "--", sys.executable, "-c"]
+    command = [*PARIO, "run", *options, script]
+    done = run_command(command, cwd=place, env=environment(place, ANY=other))
+    assert done.returncode == 2 and "was changed there since it was staged" in done.stderr
+    job = json.loads((place / "log" / "job.json").read_text())
+    assert job["exit_status"] == 0 and job["end"] > job["start"]

@@ -62,16 +62,20 @@ def launch(command: Sequence[str], settings: Settings, limit: Limit | None = Non
         place.announce(f"pario: {warning}")
     before = outputs.state_before(settings.verify)
     held = HeldSignals() if settings.stages else None
-    start = time.time()
-    with _environment(place, settings, executable) as environment:
-        try:
+    start, ended = time.time(), list[Ending]()
+    try:
+        with _environment(place, settings, executable) as environment:
             if limit is None:
-                ending = run_child(executable, command, environment, held)
+                ended.append(run_child(executable, command, environment, held))
             else:
-                ending = run_limited(executable, command, environment, limit)
-        except StartError:
+                ended.append(run_limited(executable, command, environment, limit))
+    except ParioError as error:
+        if isinstance(error, StartError):
             place.discard()
-            raise
+        for ending in ended:  # staged files stay on the node
+            place.record_end(start, ending)
+        raise
+    (ending,) = ended
     if held:
         held.release()
     leftovers.remove_unused_memory()
