@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -24,6 +25,8 @@ from pario.objects.hedging import Hedge
 from pario.ranks import node_name
 from tests.python.support.stores import Proxy, get, put, run_s3_server
 from tests.python.support.threads import run, run_on_nodes
+from tests.support.commands import start_command
+from tests.support.waiting import wait_until
 
 MISSING = [name for name in ("obstore", "moto", "flask_cors") if find_spec(name) is None]
 pytestmark = [
@@ -136,6 +139,34 @@ def test_a_failed_upload_leaves_the_earlier_checkpoint(
     assert get(f"{s3.address}{url.removeprefix('s3:/')}/step-00000002.h5")
     assert checkpoint.load(None, url).step == 1
     assert local_files(tmp_path) == []
+
+
+PROGRAM = """
+import sys
+import numpy as np
+from pario.checkpoint import Writer
+
+with Writer(None, sys.argv[1], stage=sys.argv[2]) as writer:
+    for step in (1, 2):
+        writer.save(step, {"T": np.arange(9.0) + step})
+"""
+
+
+def test_a_killed_upload_leaves_the_earlier_checkpoint(s3: Proxy, url: str, tmp_path: Path) -> None:
+    """The next Writer removes its file."""
+    stage = tmp_path / "stage"
+    s3.inject({"kind": "hold", "path": "step-00000002"})
+    with start_command([sys.executable, "-c", PROGRAM, url, stage]) as running:
+        wait_until(lambda: any(one.held for one in s3.requests()), "the upload begins")
+        running.kill()
+    assert checkpoint.load(None, url).step == 1
+    s3.clear()  # its bytes may arrive now, but are not listed
+    assert checkpoint.load(None, url)["T"].tolist() == (np.arange(9.0) + 1).tolist()
+    assert [path.name for path in stage.glob("*/*.part")] == ["step-00000002.h5.part"]
+    with Writer(None, url, stage=stage) as writer:
+        assert list(stage.glob("*/*.part")) == []
+        writer.save(3, {"T": 0.0})
+    assert list(stage.iterdir()) == [] and checkpoint.load(None, url).step == 3
 
 
 def test_a_damaged_object_is_named_and_the_older_one_is_loaded(s3: Proxy, url: str) -> None:
