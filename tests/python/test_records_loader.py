@@ -530,6 +530,24 @@ def test_nothing_to_load(tmp_path):
 
 
 @pytest.mark.system
+def test_records_are_copied_once_into_pinned_memory(dataset, monkeypatch):
+    """PyTorch pins memory only beside an accelerator, so the request for it is shown here."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    requests, empty = [], torch.empty
+
+    def make(*shape, pin_memory, **options):
+        requests.append((*shape, pin_memory))
+        return empty(*shape, **options)
+
+    monkeypatch.setattr(torch, "empty", make)
+    batch = next(iter(Loader(dataset, 8)))
+    for pin in (True, False):
+        tensor = batch.torch("<i4", pin=pin)
+        assert tensor.tolist() == batch.array("<i4").tolist() and tensor.dtype == torch.int32
+    assert requests == [((8, 10), True), ((8, 10), False)]
+
+
+@pytest.mark.system
 def test_torch(dataset):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     tensor = next(iter(Loader(dataset, 8))).torch()

@@ -110,7 +110,8 @@ class Batch:
         dtype : dtype-like
             As of :meth:`array`.
         pin : bool
-            Place it in pinned memory, for asynchronous copies to a GPU.
+            Copy the records directly into pinned memory, from which
+            ``tensor.to(device, non_blocking=True)`` copies them in the background.
 
         Returns
         -------
@@ -123,7 +124,11 @@ class Batch:
         ImportError
             PyTorch is not installed.
         """
+        import numpy as np
         import torch
 
-        tensor = torch.from_numpy(self.array(dtype).copy())
-        return tensor.pin_memory() if pin else tensor
+        array = self.array(dtype)
+        kind = torch.from_numpy(np.empty(0, array.dtype)).dtype
+        tensor = torch.empty(array.shape, dtype=kind, pin_memory=pin)
+        tensor.numpy()[...] = array
+        return tensor
