@@ -70,7 +70,7 @@ void HandleLocks::end_lease() {
   const std::scoped_lock alone(mutex_);
   if (held_) release();
   closing_ = 1;
-  base::futex_wake(closing_);
+  if (watched_) base::futex_wake(closing_);
 }
 
 /// Gives the locks back, with the mutex.
