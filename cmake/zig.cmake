@@ -19,8 +19,8 @@ set(CMAKE_CXX_FLAGS_INIT "-include stdio.h")
 set(CMAKE_SHARED_LINKER_FLAGS_INIT -Wl,-s)
 set(CMAKE_MODULE_LINKER_FLAGS_INIT -Wl,-s)
 
-# FindPython cannot compare the headers that scikit-build-core names with an ABI when it compiles for
-# another system.
+# FindPython cannot compare the headers that scikit-build-core names with an ABI when it compiles
+# for another system.
 unset(Python_FIND_ABI CACHE)
 
 # Libraries and headers of the host are of another glibc, or of another processor.
