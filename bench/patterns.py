@@ -89,7 +89,7 @@ def format_cells(rows: list[Row], direction: str) -> dict[str, str]:
     cells = {}
     for row in rows:
         measure = getattr(row, direction)
-        mark = "~" if measure.spread > NOISY else ""
+        mark = "~" if measure.seconds.spread > NOISY else ""
         cells[row.pattern] = (
             f"{ranked.index(measure) + 1}{mark} ({wording.share(measure.rate / ranked[0].rate)})"
         )
