@@ -514,7 +514,7 @@ VARIANTS = {
         lambda j: layers.tiny_buffer(j, 16 * MIB, storage=18.0),
         (19, 20),
     ),
-    "directory-storm (missing names)": case(layers.look_for_names, 100_000, 100, (9.7, 9.9)),
+    "directory-storm (missing names)": case(layers.look_for_names, 100_000, 100, (9.9, 10.0)),
     "directory-listing (closedir)": case(layers.list_directory_and_match, 200, 2, (10, 11)),
     "small-writes (Python)": case(layers.flush_lines, (1_000_000, 2e-6), (100, 2e-6), (2.9, 3)),
     "small-writes (copy)": case(layers.copy_blocks, 1_000_000, 100, (2.9, 3)),

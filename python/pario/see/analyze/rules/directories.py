@@ -112,18 +112,22 @@ def _directory_storm(facts: Facts, mask: np.ndarray, calls: np.ndarray) -> Candi
         ),
         fixes=tuple(reversed(_STORM_FIXES)) if changes else _STORM_FIXES,
         claims=_claim_names(facts, rows),
-        method=f"time in these calls minus {wording.seconds(LISTED)} per name, as in one listing",
+        method=(
+            f"time in these calls, of stat and similar ones minus {wording.seconds(LISTED)} per"
+            " name, as in one listing"
+        ),
     )
 
 
 def _claim_names(facts: Facts, rows: np.ndarray) -> list[Claim]:
-    """Return claims of the calls on names and of opens that fail, without the time of a listing."""
+    """Return claims of the calls on names, without the time of a listing, and of opens that fail,
+    whose names no listing has."""
     failed = facts.calls("failed_opens")[rows]
     share = ratio(failed, failed + facts.calls("opens")[rows])
     listed = LISTED * files_of_rows(facts)[rows]
     return [
         *(Claim(rows, kind, facts.cells[rows, kind] - listed) for kind in (STAT, OTHER)),
-        Claim(rows, OPEN, facts.cells[rows, OPEN] * share - listed),
+        Claim(rows, OPEN, facts.cells[rows, OPEN] * share),
     ]
 
 
@@ -283,8 +287,8 @@ STORM = Rule(
         " least as many such calls as opens."
     ),
     estimate=(
-        "Time in stat and similar calls, and in opens that fail, minus"
-        f" {wording.seconds(LISTED)} per name."
+        f"Time in stat and similar calls minus {wording.seconds(LISTED)} per name, and time in"
+        " opens that fail."
     ),
     advice="One listing, fewer files, subdirectories.",
     control="One listing of the directory.",

@@ -71,6 +71,7 @@ def _small_file_storms(facts: Facts) -> Iterator[Candidate]:
     extent = np.maximum(facts.column("end_written"), facts.column("end_read"))
     moved = (facts.column("bytes_written") + facts.column("bytes_read")) / many
     small = facts.stored & (np.maximum(extent, moved) < SMALL_FILE) & (facts.calls("opens") > 0)
+    small &= facts.calls("failed_opens") <= facts.calls("opens")  # else a search for names
     small &= ~_are_packed(facts)
     small &= (facts.column("lists") == 0) | (moved > 0)  # a listed name is a directory
     small &= facts.calls("opens") < MANY_OPENS * np.maximum(facts.column("ranks"), 1) * many
