@@ -204,7 +204,7 @@ class Copies:
 
     def find(self, step: int | None, *, verify: bool) -> tuple[Header, list[str]]:
         """Copies the newest checkpoint that can be read. Returns its header, and messages about
-        those that cannot."""
+        newer, damaged ones."""
         skipped: list[str] = []
         directory = Path(gettempdir()) / f"{_COPIES}{secrets.token_hex(8)}"
         for name in self._names(step):

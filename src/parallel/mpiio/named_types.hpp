@@ -11,8 +11,8 @@
 namespace pario::mpiio {
 
 /// A value for each predefined type, which exists as long as the MPI. Look-ups take no lock. Types
-/// that find no place are not kept. Thread-safe; lives
-/// as long as the process, because values are never freed.
+/// that find no place are not kept. Thread-safe; lives as long as the process, because values are
+/// never freed.
 template <class Value>
 class NamedTypes {
  public:
