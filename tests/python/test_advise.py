@@ -51,7 +51,7 @@ def test_a_setting_stands_below_the_evidence_and_its_seconds() -> None:
     analysis = run(finding(SMALL, title="2,000,000 writes of 512 B to a.dat"))
     text = render(analysis, advise(analysis))
     assert "# 1.00 s (25 %), sure: 2,000,000 writes of 512 B to a.dat (" in text
-    assert "Writes are collected." in text
+    assert "Writes are collected." in text and "Risky" not in text
     assert lines(analysis) == ["[[file]]", 'match = "/out/a.dat"', 'streams.size = "8M"']
 
 
@@ -74,7 +74,10 @@ def test_findings_about_the_same_files_share_a_section_and_the_costlier_decides(
 def test_risky_settings_are_comments_unless_they_are_allowed() -> None:
     analysis = run(finding(SMALL, FLUSH))
     assert "streams.ignoreflush = true" not in lines(analysis)
-    assert "# streams.ignoreflush = true" in render(analysis, advise(analysis))
+    text = render(analysis, advise(analysis))
+    assert "# streams.ignoreflush = true" in text
+    risk = "Risky: --allow ignoreflush if that does not matter; it is then measured."
+    assert risk in text.replace("\n# ", " ")
     assert "streams.ignoreflush = true" in lines(analysis, "ignoreflush")
     assert "streams.ignoreflush = true" in lines(analysis, "all")
     assert "streams.ignoreflush = true" not in lines(analysis, "another")

@@ -27,6 +27,7 @@ from pario.prove.tune.remedies import (
     advise_measured,
     choice_for,
     find_directory,
+    list_repairs,
     plan_measurement,
 )
 from pario.prove.tune.trials import Measured, Measurement, Plan, Remedy, measure, player
@@ -159,6 +160,18 @@ def test_a_setting_that_does_not_pay_is_left_out_and_listed(
     assert not advice.acts and not advice.proposals
     (left,) = advice.left
     assert "replays with it were not faster" in left.why_not
+
+
+@pytest.mark.parametrize(("ratio", "saved"), [(1.0, 0.0), (0.5, 5.0)])
+def test_findings_with_the_same_settings_share_a_measurement(ratio: float, saved: float) -> None:
+    analysis = with_io(run(finding(BUFFERS), finding(BUFFERS, title="its other cause")), 10.0)
+    first, second = analysis.findings
+    (only,) = list_repairs(analysis)
+    assert only.findings == (first, second)
+    found = measure_remedies(analysis, (only,), as_it_is=1.0, **{only.name: ratio})
+    advice = advise_measured(analysis, found)
+    assert (advice.acts, len(advice.repaired)) == (bool(saved), 2 if saved else 0)
+    assert sum(one.seconds for one in advice.repaired) == pytest.approx(saved)
 
 
 def test_a_setting_that_pays_less_than_the_chosen_one_is_called_slower() -> None:

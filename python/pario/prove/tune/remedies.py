@@ -40,7 +40,7 @@ CALLS = ("opens", "closes", "reads", "writes", "seeks", "syncs", "flushes")
 SECONDS, SECONDS_EACH, SPACE = 60.0, 4.0, 0.05
 #: Replays that take more than this many times the seconds of the run say nothing about it.
 BUSY = 4.0
-#: The most findings whose remedies are tried alone.
+#: The most choices of findings that are tried alone.
 MOST = 4
 #: Settings whose calls a replay leaves out.
 _NOT_PLAYED = {("streams", "map_ahead"), ("run", "cached_trees"), ("run", "loader_ahead")}
@@ -141,21 +141,33 @@ def _remedies(
     script: Script,
     together: Script | None,
 ) -> Iterator[Remedy]:
-    tried: set[Choice] = {Choice()}
-    for finding in analysis.findings:
-        choice = choice_for(analysis, finding, allowed)
-        tables = {table for table, _ in choice.keys}
-        played = script.plays_mpiio or not tables & {"run", "mpiio"}
-        if choice in tried or not played or choice.keys & _NOT_PLAYED or len(tried) > MOST:
-            continue
-        tried.add(choice)
-        yield Remedy(_name(finding, choice), choice, (finding,))
+    repairs = list_repairs(analysis, allowed, mpiio=script.plays_mpiio)
+    yield from repairs
     own = dict(analysis.job.settings).get("PARIO_MPIIO", "")
     upper = job.records["layer"] == LAYERS.index("mpiio")
-    if script.plays_mpiio and not own and upper.any() and MPIIO_ON not in tried:
+    known = any(repair.choice == MPIIO_ON for repair in repairs)
+    if script.plays_mpiio and not own and upper.any() and not known:
         yield Remedy(MPIIO, MPIIO_ON)
     if together:
         yield Remedy(TOGETHER, MPIIO_ON, collective=True)
+
+
+def list_repairs(
+    analysis: Analysis, allowed: Collection[str] = (), *, mpiio: bool = True
+) -> tuple[Remedy, ...]:
+    """List the remedies of the first findings that a replay can measure; findings with the same
+    settings share a remedy. ``mpiio``: replays make MPI-IO calls."""
+    found: dict[Choice, list[Finding]] = {}
+    for finding in analysis.findings:
+        choice = choice_for(analysis, finding, allowed)
+        tables = {table for table, _ in choice.keys}
+        played = (mpiio or not tables & {"run", "mpiio"}) and not choice.keys & _NOT_PLAYED
+        if choice.sections and played and (choice in found or len(found) < MOST):
+            found.setdefault(choice, []).append(finding)
+    return tuple(
+        Remedy(_name(findings[0], choice), choice, tuple(findings))
+        for choice, findings in found.items()
+    )
 
 
 def choice_for(analysis: Analysis, finding: Finding, allowed: Collection[str]) -> Choice:
@@ -201,9 +213,10 @@ def advise_measured(
     the measurement; those whose settings do not pay have none."""
     chosen = measurement.chosen
     alone = {
-        one.remedy.findings[0].title: one
+        finding.title: one
         for one in measurement.remedies
-        if one.remedy.findings and one.remedy.name != JOINED
+        if one.remedy.name != JOINED
+        for finding in one.remedy.findings
     }
     kept = {finding.title for finding in chosen.remedy.findings} if chosen else set()
     io = analysis.verdict.critical.io

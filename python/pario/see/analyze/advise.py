@@ -220,8 +220,8 @@ def _reason(finding: Finding, setting: FileSetting, wall: float, *, applied: boo
     if setting.table == "run":
         return f"{head}."
     evidence = f" ({finding.evidence[0].text})" if finding.evidence else ""
-    allow = f" Risky: --allow {setting.key} if that does not matter"
-    risk = f"{allow}." if applied else f"{allow}; it is then measured." if setting.risky else ""
+    risk = f" Risky: --allow {setting.key} if that does not matter" if setting.risky else ""
+    risk += "." if risk and applied else "; it is then measured." if risk else ""
     return f"{head}{evidence}. {setting.effect[:1].upper()}{setting.effect[1:]}.{risk}"
 
 
