@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from pario.move.staging import NOTE, Move, Staged
 from pario.move.verified_copy import copy_verified, state_of
 from pario.publishing import is_part
 from pario.see.launch.stages import Stage, staging
-from tests.support.commands import run_command
+from tests.support.commands import run_command, start_command
 from tests.support.waiting import wait_until
 
 
@@ -352,6 +353,29 @@ def test_the_last_user_of_a_node_brings_back(tmp_path: Path) -> None:
             (local / "of_both").write_bytes(b"1")
         assert not (out / "of_both").exists()
     assert (out / "of_both").read_bytes() == b"1"
+    assert list(node.iterdir()) == []
+
+
+#: Uses the stage of the words again and again, with a file of its own each time.
+USER = """
+import sys
+from pario.see.launch.stages import Stage, staging
+text, name = sys.argv[1:]
+for number in range(40):
+    with staging([text]):
+        (Stage.parse(text).local / "files" / f"{name}.{number}").touch()
+"""
+
+
+def test_users_that_come_and_go_leave_nothing_on_the_node(tmp_path: Path) -> None:
+    out, node = tmp_path / "out", tmp_path / "node"
+    out.mkdir()
+    node.mkdir()
+    words = [sys.executable, "-c", USER, f"{out}={node}"]
+    with ExitStack() as stack:
+        users = [stack.enter_context(start_command([*words, str(n)])) for n in range(4)]
+        assert [user.wait_for_end() for user in users] == [0] * len(users)
+    assert len(list(out.iterdir())) == len(users) * 40
     assert list(node.iterdir()) == []
 
 

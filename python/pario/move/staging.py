@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -24,7 +25,13 @@ from pario.documents import Format
 from pario.errors import ParioError
 from pario.move.verified_copy import State, copy_verified, make_directory, state_of
 from pario.paths import local_path
-from pario.publishing import is_part, part_path, remove_stale_part, sync_directory
+from pario.publishing import (
+    is_part,
+    part_path,
+    publish_new,
+    remove_stale_part,
+    sync_directory,
+)
 
 NOTE = ".pario-stage.json"
 #: A file whose time is that of the file system's clock.
@@ -125,18 +132,28 @@ class Staged:
 
     @classmethod
     def make(cls, local: str | os.PathLike[str]) -> Staged:
-        """Open a staged directory, or create it."""
+        """Open a staged directory, or create it. Nothing is written into one that exists."""
         local = local_path(local)
-        try:
-            local.mkdir(parents=True, mode=0o700)
-        except FileExistsError:
-            if not local.is_dir():
-                raise
-            return cls.open(local) if (local / NOTE).exists() else cls(local)
-        staged = cls(local)
+        if not local.is_dir():
+            with suppress(FileExistsError):  # another process has made it meanwhile
+                cls._publish(local)
+        if not local.is_dir() and local.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(local))
+        return cls.open(local) if (local / NOTE).exists() else cls(local)
+
+    @classmethod
+    def _publish(cls, local: Path) -> None:
+        """Create a directory that has its note from the first moment. Raises FileExistsError."""
+        local.parent.mkdir(parents=True, exist_ok=True)
+        staged = cls(local.with_name(f".{local.name}.{secrets.token_hex(8)}.pario-part"))
+        staged.local.mkdir(mode=0o700)
         staged._made = True
-        staged.write_note()
-        return staged
+        try:
+            staged.write_note()
+            publish_new(staged.local, local)
+        finally:
+            if staged.local.is_dir():
+                shutil.rmtree(staged.local)
 
     def add(self, name: str, target: str | os.PathLike[str], read_only: bool = False) -> Path:
         """Adds a tree; returns its path on this node. Raises ParioError if the origin cannot be
@@ -371,7 +388,8 @@ def _copied_or_not(move: Move, threads: int, refusal: Callable[[], str | None]) 
 
 @contextmanager
 def in_use(local: Path, make: Callable[[], Staged]) -> Iterator[tuple[Staged, Callable[[], bool]]]:
-    """Registers a user of the staged directory that ``make`` creates, during the block.
+    """Registers a user of the staged directory that ``make`` opens or creates, during the block.
+    ``make`` writes nothing into a directory that exists: its last user may be removing it.
 
     Yields it and a function that returns True, once, if no other process of this node uses it: of
     several that end one is the last, and it locks the directory until the block ends.

@@ -71,9 +71,11 @@ class Stage:
 
     def make(self) -> Staged:
         """Make the local directory, and return its staging area."""
-        staged = Staged.make(self.local)
+        return Staged.make(self.local)
+
+    def fill(self, staged: Staged) -> None:
+        """Make the directory of the new files in a staging area that is in use."""
         staged.add(_ROOT, self.directory).mkdir(exist_ok=True, mode=0o700)
-        return staged
 
 
 def _make_missing(text: str, directory: Path) -> None:
@@ -95,24 +97,31 @@ def staging(texts: Sequence[str]) -> Iterator[dict[str, str]]:
     """
     stages = [Stage.parse(text) for text in texts]
     with ExitStack() as stack:
-        used = [stack.enter_context(in_use(stage.local, stage.make)) for stage in stages]
+        used = [(stage, *stack.enter_context(in_use(stage.local, stage.make))) for stage in stages]
         try:
+            for stage, staged, _ in used:
+                stage.fill(staged)
             yield (
                 {VARIABLE: ":".join(pair for stage in stages for pair in stage.pairs())}
                 if stages
                 else {}
             )
         finally:
-            left = [text for staged, is_last in used if is_last() for text in _bring_back(staged)]
+            left = [
+                text
+                for stage, staged, is_last in used
+                if is_last()
+                for text in _bring_back(staged, stage.directory)
+            ]
     if left:
         raise ParioError("; ".join(left))
 
 
-def _bring_back(staged: Staged) -> list[str]:
-    """Copy staged files back; return messages on files that failed, with the place that keeps
-    them."""
+def _bring_back(staged: Staged, directory: Path) -> list[str]:
+    """Copy staged files back to a directory; return messages on files that failed, with the place
+    that keeps them."""
     kept = f"kept in {staged.local}; `pario stage out {staged.local} --remove` tries again"
-    line = RateLine(f"to {staged.roots[_ROOT]}")
+    line = RateLine(f"to {directory}")
     try:
         outcome = staged.bring_back(line.show)
         if not outcome.left:
