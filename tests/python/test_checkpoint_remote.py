@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -56,9 +57,9 @@ def s3(running: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proxy
 
 
 @pytest.fixture
-def url(request: pytest.FixtureRequest) -> str:
-    """A place in the store for each test."""
-    return f"s3://bucket/{request.node.name.partition('[')[0]}"
+def url() -> str:
+    """A place in the store for each run of a test."""
+    return f"s3://bucket/{uuid4().hex}"
 
 
 def local_files(tmp_path: Path) -> list[str]:
