@@ -262,7 +262,8 @@ def _set_seconds(finding: Finding, found: Measured, io: float, *, kept: bool) ->
     """A finding with the seconds that its remedy saved in replays, in proportion to the run, whose
     seconds in I/O are ``io``."""
     if found.failure:
-        return finding
+        why_not = f"a replay with {found.remedy.name} failed: {found.failure}"
+        return replace(finding, settings=(), why_not=why_not)
     method = f"{finding.method} Measured by replays: {_figures(found)}."
     if kept:
         saved = max(1 - found.ratio, 0.0) * io
