@@ -277,6 +277,11 @@ def symbols_of_adios2(table: Path) -> set[str]:
     return set(re.findall(r"@(\w+)@", run_command(command, status=0).stdout))
 
 
+def exported_names(library: Path) -> set[str]:
+    names = run_command(["nm", "-D", "--defined-only", library], status=0).stdout.splitlines()
+    return {line.split()[2].split("@")[0] for line in names}
+
+
 def test_the_library_exports_its_tables_and_mpi_and_no_more(library: Path) -> None:
     source = Path(__file__).parents[2] / "src"
     symbols = {
@@ -287,8 +292,7 @@ def test_the_library_exports_its_tables_and_mpi_and_no_more(library: Path) -> No
     }
     symbols |= symbols_of_netcdf(source / "observe/netcdf/functions.def")
     symbols |= symbols_of_adios2(source / "observe/adios2/functions.def")
-    names = run_command(["nm", "-D", "--defined-only", library], status=0).stdout.split("\n")
-    exported = {line.split()[2].split("@")[0] for line in names if line}
+    exported = exported_names(library)
     guarded = {
         "ucp_tag_send_nbx"
     }  # src/core/comm/send_guard.hpp: MPICH over UCX ends a program that sends to a dead rank
@@ -296,3 +300,14 @@ def test_the_library_exports_its_tables_and_mpi_and_no_more(library: Path) -> No
     assert {
         name for name in exported if not name.lower().startswith(("mpi", "pmpi", "ompi"))
     } == symbols | guarded | own
+
+
+def test_no_function_of_the_library_is_looked_up_when_a_process_starts(library: Path) -> None:
+    """Each lookup costs every process of a traced script time: 700 of them doubled its start."""
+    defined = exported_names(library)
+    lines = run_command(["readelf", "-rW", library], status=0).stdout.splitlines()
+    looked_up = {
+        line.split()[4].split("@")[0] for line in lines if "_SLO" in line or "_DAT" in line
+    }
+    assert "dlsym" in looked_up
+    assert not looked_up & defined
