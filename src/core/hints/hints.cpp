@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "core/hints/values.hpp"
 
 namespace pario::hints {
@@ -14,20 +16,29 @@ constexpr HintInfo kTable[] = {
 #undef PARIO_HINT
 };
 
+/// The variables of the rows, with their lengths: each process compares all its environment.
+constexpr std::string_view kVariables[] = {
+#define PARIO_HINT(key, kind, initial, least, most, variable, setting, meaning) variable,
+#include "core/hints/hints.def"
+#undef PARIO_HINT
+};
+
 void add_unknown(base::TextBuffer& out, std::string_view name) {
   out.add("unknown option ").add(name);
   add_question(out, kTable, name);
 }
 
-bool is_variable(const HintInfo* info, std::string_view name) {
-  return info != nullptr && info->names == name;
+/// Returns the row of a variable; null: none.
+const HintInfo* find_variable(std::string_view name) {
+  const auto* found = std::ranges::find(kVariables, name);
+  return found == std::end(kVariables) ? nullptr : &kTable[found - kVariables];
 }
 
-void apply_variable(HintSet& hints, std::string_view name, std::string_view value,
-                    Complain complain) {
+/// `info`: the row of the variable `name`; null: none has it.
+void apply_variable(HintSet& hints, const HintInfo* info, std::string_view name,
+                    std::string_view value, Complain complain) {
   base::Text<512> error;
-  const HintInfo* info = find(kTable, name);
-  if (!is_variable(info, name))
+  if (info == nullptr)
     add_unknown(error, name);
   else if (!assign(hints, *info, value))
     add_bad_value<HintSet>(error, *info, name, value);
@@ -64,8 +75,9 @@ void read_environment(HintSet& hints, char* const* environment, Complain complai
     const std::string_view variable = *environment;
     const Part part(variable);
     if (part.key.size() == variable.size()) continue;
-    if (part.key.starts_with("PARIO_TRACE_") || is_variable(find(kTable, part.key), part.key))
-      apply_variable(hints, part.key, part.value, complain);
+    const HintInfo* info = find_variable(part.key);
+    if (info != nullptr || part.key.starts_with("PARIO_TRACE_"))
+      apply_variable(hints, info, part.key, part.value, complain);
   }
 }
 
