@@ -2,9 +2,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <charconv>
 #include <cstring>
 
@@ -14,7 +16,7 @@
 namespace pario::preload::unseen_rings {
 namespace {
 
-constexpr std::uint32_t kMostLooksForFiles = 32;
+constexpr std::uint32_t kMostLooksForFiles = 32;        // of a process with rings
 constexpr std::uint64_t kBetweenLooks = 1'000'000'000;  // ns
 constexpr std::size_t kMostDescriptors = 512;           // of a look
 constexpr std::string_view kTarget = "anon_inode:[io_uring]";
@@ -25,10 +27,10 @@ struct Known {
   std::uint32_t submissions;
 };
 constinit std::array<Known, 32> known{};
-constinit std::size_t known_count = 0;
+constinit std::atomic<std::size_t> known_count = 0;
 constinit std::uint64_t lock = 0;
 constinit std::atomic<std::uint64_t> last_look = 0;
-constinit std::atomic<std::uint32_t> looks_for_files = 0;
+constinit std::atomic<std::uint32_t> unused_files = 0;
 
 /// The path of a descriptor in a folder of /proc/self.
 struct DescriptorPath : base::Text<64> {
@@ -37,7 +39,11 @@ struct DescriptorPath : base::Text<64> {
   }
 };
 
+// Only descriptors without a type, such as rings, are asked for their link: its text takes the
+// kernel ten times as long as the status.
 bool is_ring(int descriptor) {
+  struct stat status;
+  if (base::status_of(descriptor, status) < 0 || (status.st_mode & S_IFMT) != 0) return false;
   char target[64];
   const long size =
       base::read_link(DescriptorPath("fd", descriptor).c_str(), target, sizeof target);
@@ -62,8 +68,9 @@ Known* find(int descriptor) {
     if (known[i].descriptor == descriptor) return &known[i];
   if (known_count == known.size()) return nullptr;
   trace::add(&trace::Process::uring_rings, 1);
-  known[known_count] = {descriptor, 0};
-  return &known[known_count++];
+  Known& added = known[known_count++];
+  added = {descriptor, 0};
+  return &added;
 }
 
 void count(int descriptor) {
@@ -114,13 +121,18 @@ void look(bool must) {
   for_each_descriptor(count);
 }
 
+// Without a ring so far, only the first, second, fourth, ... file is a reason: many programs open
+// files to ask for their status, and a look takes a dozen system calls.
 void look_for_unused_file() {
-  if (looks_for_files.fetch_add(1, std::memory_order_relaxed) < kMostLooksForFiles) look(true);
+  const std::uint32_t files = unused_files.fetch_add(1, std::memory_order_relaxed) + 1;
+  const bool has_rings = known_count.load(std::memory_order_relaxed) != 0;
+  if (std::has_single_bit(files) || (has_rings && files <= kMostLooksForFiles)) look(true);
 }
 
 void forget_all() {
   lock = 0;
   known_count = 0;
+  unused_files = 0;
   last_look = 0;
 }
 

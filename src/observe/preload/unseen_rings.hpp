@@ -12,7 +12,7 @@ namespace pario::preload::unseen_rings {
 /// at the end of the process.
 void look(bool must);
 /// The same, before a file is closed on which no call has moved bytes: a ring may have done so. At
-/// most a few times in a process.
+/// most some dozen times in a process.
 void look_for_unused_file();
 /// True if no call has moved bytes of a file: look_for_unused_file() belongs before its close.
 inline bool is_unused(const trace::Record& record) {
