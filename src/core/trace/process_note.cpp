@@ -33,6 +33,15 @@ void add_link(base::Json& json, const char* key, const char* path) {
   if (base::read_link(path, target, sizeof target) > 0) json.member(key, target);
 }
 
+/// Adds the current directory; its link serves if it has no path any more.
+void add_directory(base::Json& json) {
+  char path[kPage];
+  if (base::system_call(SYS_getcwd, path, sizeof path) > 0 && path[0] == '/')
+    json.member("cwd", path);
+  else
+    add_link(json, "cwd", "/proc/self/cwd");
+}
+
 /// Adds the words of the command; without arguments only the first one.
 void add_command(base::Json& json, bool with_arguments) {
   char memory[kArgumentsRoom];
@@ -69,7 +78,7 @@ void write(base::TextBuffer& out, bool with_arguments, bool with_environment) {
       .member("host", static_cast<const char*>(host.nodename));
   json.member("boot_id", read_line("/proc/sys/kernel/random/boot_id", boot));
   add_link(json, "exe", "/proc/self/exe");
-  add_link(json, "cwd", "/proc/self/cwd");
+  add_directory(json);
   json.member("user", base::system_call(SYS_getuid));
   add_command(json, with_arguments);
   if (with_environment) add_environment(json);
