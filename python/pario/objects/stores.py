@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 
 #: Schemes of obstore.
 _OBSTORE = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl", "http", "https")
+#: Variables of obstore with the endpoint of a service, the first one that counts before others.
+_ENDPOINTS = {
+    "AWS": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+    "AZURE": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+}
 #: Texts of servers about credentials that have expired.
 _EXPIRED = ("ExpiredToken", "TokenRefreshRequired", "token has expired", "AuthenticationFailed")
 
@@ -59,7 +65,9 @@ def open_store(root: str) -> Store:
     """The store of ``scheme://place``. Raises OSError if its package is missing."""
     scheme = root.partition("://")[0]
     try:
-        return _Obstore(root) if scheme in _OBSTORE else _Fsspec(root)
+        if scheme in _OBSTORE:
+            return _Obstore(root)
+        return _Hub(root) if scheme == "hf" else _Fsspec(root)
     except ImportError as error:
         package = "obstore" if scheme in _OBSTORE else "fsspec"
         raise OSError(
@@ -184,14 +192,34 @@ def _make_obstore(root: str) -> Any:
         from obstore.auth.boto3 import Boto3CredentialProvider
 
         options["credential_provider"] = Boto3CredentialProvider()
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
-    plain = endpoint.startswith("http://") or "AZURE_STORAGE_USE_EMULATOR" in os.environ
     return from_url(
         root,
-        client_options={"allow_http": plain, "timeout": "120s"},
+        client_options={"allow_http": _has_plain_endpoint(root), "timeout": "120s"},
         retry_config=_RETRIES,
         **options,
     )
+
+
+def _has_plain_endpoint(root: str) -> bool:
+    """True if the environment names an endpoint without TLS for the service of this store."""
+    if root.startswith("gs"):
+        return _find_google_endpoint().startswith("http://")
+    if not root.startswith("s3") and "AZURE_STORAGE_USE_EMULATOR" in os.environ:
+        return True
+    service = "AWS" if root.startswith("s3") else "AZURE"
+    named = (os.environ.get(name, "") for name in _ENDPOINTS[service])
+    return next((one for one in named if one), "").startswith("http://")
+
+
+def _find_google_endpoint() -> str:
+    """The endpoint in the environment, or in the service account that it names; or empty."""
+    if endpoint := os.environ.get("GOOGLE_BASE_URL"):
+        return endpoint
+    key = os.environ.get("GOOGLE_SERVICE_ACCOUNT_KEY", "")
+    path = os.environ.get("GOOGLE_SERVICE_ACCOUNT") or os.environ.get("GOOGLE_SERVICE_ACCOUNT_PATH")
+    with suppress(OSError, ValueError, AttributeError):
+        return str(json.loads(key or Path(path or "").read_text()).get("gcs_base_url") or "")
+    return ""
 
 
 def _needs_profile() -> bool:
@@ -281,6 +309,81 @@ class _Fsspec:
             raise
         except Exception as error:
             raise OSError(errno.EIO, f"{type(error).__name__}: {error}") from error
+
+
+class _Hub(_Fsspec):
+    """Repositories of Hugging Face's Hub. An object is read from the commit that had it when it was
+    opened, so that later commits change no bytes. Its version is the hash of its content."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        import huggingface_hub
+
+        self._hub = huggingface_hub
+        self._api = huggingface_hub.HfApi(endpoint=self._files.endpoint, token=self._files.token)
+        #: The commits of opened versions, by name and version.
+        self._commits: dict[tuple[str, str], str] = {}
+
+    def open(self, name: str, tail: int) -> tuple[int, int, str, Buffer]:
+        with self._errors():
+            place = self._files.resolve_path(self._url(name))
+            if not hasattr(place, "repo_id"):  # a bucket, which has no commits
+                return super().open(name, tail)
+            size, version = self._look(name, place)
+            begin = max(0, size - tail)
+            return size, 0, version, self.read(name, version, size, begin, size)
+
+    def read(self, name: str, version: str, size: int, begin: int, end: int) -> Buffer:
+        with self._errors():
+            place = self._files.resolve_path(self._url(name))
+            if not hasattr(place, "repo_id"):
+                return super().read(name, version, size, begin, end)
+            if (name, version) not in self._commits and self._look(name, place) != (size, version):
+                raise _version_error()
+            return self._request(place, self._commits[name, version], begin, end)
+
+    def _look(self, name: str, place: Any) -> tuple[int, str]:
+        """Size and version of an object in the newest commit, which is remembered."""
+        where = {"repo_type": place.repo_type}
+        commit = self._api.repo_info(place.repo_id, revision=place.revision, **where).sha
+        files = self._api.get_paths_info(
+            place.repo_id, place.path_in_repo, revision=commit, **where
+        )
+        if not files or not isinstance(files[0], self._hub.hf_api.RepoFile):
+            raise FileNotFoundError(errno.ENOENT, "no such file in the repository")
+        version = str(files[0].blob_id)
+        self._commits[name, version] = str(commit)
+        return int(files[0].size), version
+
+    def _request(self, place: Any, commit: str, begin: int, end: int) -> bytes:
+        """A range of a file, by one request: the file objects of fsspec read 5 MiB ahead."""
+        if begin >= end:
+            return b""
+        url = self._hub.hf_hub_url(
+            place.repo_id,
+            place.path_in_repo,
+            repo_type=place.repo_type,
+            revision=commit,
+            endpoint=self._files.endpoint,
+        )
+        headers = self._hub.utils.build_hf_headers(token=self._files.token)
+        headers["range"] = f"bytes={begin}-{end - 1}"
+        answer = self._hub.utils.http_backoff("GET", url, headers=headers, timeout=120)
+        self._hub.utils.hf_raise_for_status(answer)
+        if len(answer.content) != end - begin:
+            raise OSError(errno.EIO, f"{len(answer.content)} bytes came of {end - begin}")
+        return bytes(answer.content)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            with super()._errors():
+                yield
+        except self._hub.errors.HfHubHTTPError as error:
+            status, line = error.response.status_code, _first_line(error)
+            if status in (401, 403):
+                raise OSError(errno.EACCES, _denial(error)) from error
+            raise OSError(errno.ENOENT if status == 404 else errno.EIO, line) from error
 
 
 def _time_of(facts: dict[str, Any]) -> Any:

@@ -147,6 +147,14 @@ def run_http_server(directory: Path, latency: float = LATENCY) -> Iterator[Proxy
         yield proxy
 
 
+@contextmanager
+def run_cloud_server(kind: str, latency: float = 0) -> Iterator[Proxy]:
+    """A server of :mod:`cloud_server` behind a proxy."""
+    command = [sys.executable, _HERE / "cloud_server.py", kind]
+    with run_server(command) as address, run_proxy(address, latency) as proxy:
+        yield proxy
+
+
 def put(url: str, data: bytes) -> None:
     """Writes an object without pario."""
     _ask("PUT", url, data)
