@@ -6,17 +6,17 @@
 
 #include <array>
 #include <atomic>
-#include <bit>
 #include <charconv>
 #include <cstring>
 
 #include "core/base/base.hpp"
+#include "observe/preload/descriptions.hpp"
 #include "observe/preload/rings.hpp"
 
 namespace pario::preload::unseen_rings {
 namespace {
 
-constexpr std::uint32_t kMostLooksForFiles = 32;        // of a process with rings
+constexpr std::uint64_t kMostLooksForFiles = 32;        // of a process with rings
 constexpr std::uint64_t kBetweenLooks = 1'000'000'000;  // ns
 constexpr std::size_t kMostDescriptors = 512;           // of a look
 constexpr std::string_view kTarget = "anon_inode:[io_uring]";
@@ -30,7 +30,7 @@ constinit std::array<Known, 32> known{};
 constinit std::atomic<std::size_t> known_count = 0;
 constinit std::uint64_t lock = 0;
 constinit std::atomic<std::uint64_t> last_look = 0;
-constinit std::atomic<std::uint32_t> unused_files = 0;
+constinit std::atomic<std::uint64_t> unused_files = 0;
 
 /// The path of a descriptor in a folder of /proc/self.
 struct DescriptorPath : base::Text<64> {
@@ -124,9 +124,10 @@ void look(bool must) {
 // Without a ring so far, only the first, second, fourth, ... file is a reason: many programs open
 // files to ask for their status, and a look takes a dozen system calls.
 void look_for_unused_file() {
-  const std::uint32_t files = unused_files.fetch_add(1, std::memory_order_relaxed) + 1;
+  const std::uint64_t files = preload::advance(unused_files, 1) + 1;
+  const bool is_power = (files & (files - 1)) == 0;  // std::has_single_bit is a function call
   const bool has_rings = known_count.load(std::memory_order_relaxed) != 0;
-  if (std::has_single_bit(files) || (has_rings && files <= kMostLooksForFiles)) look(true);
+  if (is_power || (has_rings && files <= kMostLooksForFiles)) look(true);
 }
 
 void forget_all() {
