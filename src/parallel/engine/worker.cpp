@@ -14,6 +14,10 @@ namespace {
 constexpr std::uint64_t kRecheckNs = 1'000'000'000;
 constexpr std::size_t kThreadsOfProcess = 2;
 
+/// True if a thread was started (0: not), and not by the parent of a fork. Without a thread, as for
+/// most files, no system call is needed.
+bool is_of_this_process(pid_t started_in) { return started_in != 0 && started_in == ::getpid(); }
+
 /// Starts a thread with all signals blocked: a thread inherits the mask of its creator.
 bool start_without_signals(pthread_t& thread, void* (*enter)(void*), void* argument) {
   sigset_t all, before;
@@ -65,7 +69,7 @@ void Task::run() {
 }
 
 Worker::~Worker() {
-  if (started_in_ != ::getpid()) return;
+  if (!is_of_this_process(started_in_)) return;
   {
     const std::scoped_lock lock(mutex_);
     ending_ = true;
@@ -75,7 +79,7 @@ Worker::~Worker() {
 }
 
 bool Worker::start() {
-  if (started_in_ == ::getpid()) return true;
+  if (is_of_this_process(started_in_)) return true;
   if (!start_without_signals(thread_, &Worker::enter, this)) return false;
   started_in_ = ::getpid();
   return true;
@@ -108,7 +112,7 @@ bool Worker::submit(std::shared_ptr<Task> task) {
 }
 
 void Worker::drain(const comm::Patience& patience) {
-  if (started_in_ != ::getpid()) return;
+  if (!is_of_this_process(started_in_)) return;
   static_cast<void>(
       comm::wait_until(changes_, [this] { return count_unfinished() == 0; }, patience));
 }
