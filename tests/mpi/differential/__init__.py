@@ -12,7 +12,7 @@ _SOURCES = sorted(Path(__file__).parent.glob("*.c"))
 
 
 def build(mpi: Mpi, folder: Path) -> Path:
-    """Builds the program in a folder, unless it is there."""
+    """Builds the program in a folder, unless it exists."""
     need(mpi)
     made = folder / f"differential-{mpi.name}"
     if not made.exists():
