@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pario.errors import ParioError
+from pario.objects import is_url
 from pario.records.decoded import Decoded, Groups, join_records
+from pario.records.inputs import Input
 from pario.records.kept_arrays import load_arrays, save_arrays
 from pario.records.restart_points import STREAMS, Stream
 from pario.records.samples import split_name
@@ -130,16 +132,16 @@ class CompressedFile:
     """An open file. Any thread may use it, but not a forked child."""
 
     def __init__(self, path: str, format: str, package: str, verify: bool = True) -> None:
-        self._path, self._records, self._verify = path, FORMATS[format], verify
-        saved = load_restarts(path, format)
-        self._stream = STREAMS[package](path, saved["restarts"] if saved else None)
+        self._source, self._records, self._verify = Input(path), FORMATS[format], verify
+        saved = load_restarts(self._source, format)
+        self._stream = STREAMS[package](self._source, saved["restarts"] if saved else None)
         if saved:
             self._groups, self._sums = Groups(saved["begins"], saved["firsts"]), saved["sums"]
             return
         with name_errors():
             self._groups = find_groups(self._records, self._stream)
             self._sums = self._find_checksums()
-        self.save(_cache_path(path), format)
+        self.save(str(_cache_path(path)), format)
 
     def groups(self) -> Groups:
         """The groups by their places in the decompressed bytes."""
@@ -167,11 +169,12 @@ class CompressedFile:
         parts = (self._stream.read(*place) for place in pairwise(begins))
         return np.array([zlib.crc32(part) for part in parts], np.uint32)
 
-    def save(self, path: Path, format: str) -> int:
-        """Writes groups and restart points; the size of the file, 0 if it cannot be written."""
+    def save(self, path: str, format: str) -> int:
+        """Writes groups and restart points to a file or an object; its size, 0 if it cannot be
+        written."""
         return save_arrays(
             path,
-            _facts(self._path, format),
+            _facts(self._source, format),
             restarts=self._stream.restarts,
             begins=self._groups.begins,
             firsts=self._groups.firsts,
@@ -213,16 +216,20 @@ def find_groups(records: Records, stream: Stream) -> Groups:
         return Groups(np.array([*begins, found]), np.array([*firsts, count]))
 
 
-def load_restarts(path: str, format: str) -> dict[str, NDArray[Any]] | None:
+def load_restarts(source: Input, format: str) -> dict[str, NDArray[Any]] | None:
     """Groups and restart points that were stored for this file; None: there are none."""
-    facts = _facts(path, format)
-    return load_arrays(Path(path + SUFFIX), facts) or load_arrays(_cache_path(path), facts)
+    facts, path = _facts(source, format), source.path
+    return load_arrays(path + SUFFIX, facts) or load_arrays(str(_cache_path(path)), facts)
 
 
 def write_restarts(path: str, format: str, package: str) -> tuple[int, int, int, bytes]:
-    """Writes groups and restart points beside a file; records, groups, bytes, and the path."""
-    file, place = CompressedFile(path, format, package), Path(path + SUFFIX)
+    """Writes groups and restart points beside a file or an object, or of an object into the cache,
+    if that is not allowed; records, groups, bytes, and the path."""
+    file, place = CompressedFile(path, format, package), path + SUFFIX
     size = file.save(place, format)
+    if not size and is_url(path):
+        place = str(_cache_path(path))
+        size = file.save(place, format)
     if not size:
         raise ParioError(f"{place}: cannot be written")
     firsts = file.groups().firsts
@@ -230,10 +237,10 @@ def write_restarts(path: str, format: str, package: str) -> tuple[int, int, int,
 
 
 def _cache_path(path: str) -> Path:
-    name = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
+    whole = path if is_url(path) else os.path.realpath(path)
+    name = hashlib.sha256(os.fsencode(whole)).hexdigest()[:32]
     return cache_folder("restarts") / (name + SUFFIX)
 
 
-def _facts(path: str, format: str) -> list[str]:
-    facts = os.stat(path)  # noqa: PTH116
-    return ["2", format, str(facts.st_size), str(facts.st_mtime_ns)]
+def _facts(source: Input, format: str) -> list[str]:
+    return ["2", format, *source.facts]

@@ -146,6 +146,7 @@ def _compressed_format(path: str, format: str, package: str) -> Foreign:
         package,
         partial(_open_compressed, name, package),
         partial(write_restarts, format=name, package=package),
+        remote=True,
     )
 
 

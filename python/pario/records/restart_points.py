@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import gzip
 import io
+import sys
 import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
+
+from pario.records.inputs import Input
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,6 +25,8 @@ GROUP = 4 << 20
 WITHIN = 64 << 20
 #: Compressed bytes of zstd that are decompressed at a time.
 _COMPRESSED = 16 << 10
+#: A frame: the begins of it and of the next one, each in the file and of the decompressed bytes.
+_Pair = tuple[tuple[int, int], tuple[int, int]]
 _INCOMPLETE = "its last frame is incomplete"
 
 
@@ -48,18 +53,18 @@ class Stream(Protocol):
 class GzipStream:
     """A file of gzip with windows of its decompressed bytes, one every ``GROUP`` bytes."""
 
-    def __init__(self, path: str, restarts: NDArray[Any] | None) -> None:
+    def __init__(self, source: Input, restarts: NDArray[Any] | None) -> None:
         import indexed_gzip
         import numpy as np
 
-        self._path, self._kind = path, indexed_gzip.IndexedGzipFile
+        self._source, self._kind = source, indexed_gzip.IndexedGzipFile
         #: The windows, in the format of indexed_gzip.
         self.restarts: NDArray[Any] = np.empty(0, np.uint8) if restarts is None else restarts
         self._local = threading.local()
 
     def open(self) -> io.RawIOBase:
         """All bytes in order."""
-        return cast(io.RawIOBase, gzip.open(self._path))
+        return cast(io.RawIOBase, _OwningGzipFile(self._source.open()))
 
     def finish(self) -> None:
         """Finds the windows. A pass of its own, because indexed_gzip takes a truncated file for a
@@ -67,7 +72,7 @@ class GzipStream:
         import numpy as np
 
         content = io.BytesIO()
-        with self._kind(self._path, spacing=GROUP) as file:
+        with self._source.open() as raw, self._kind(fileobj=raw, spacing=GROUP) as file:
             file.build_full_index()
             file.export_index(fileobj=content)
         self.restarts = np.frombuffer(content.getvalue(), np.uint8)
@@ -78,10 +83,37 @@ class GzipStream:
 
     def read(self, begin: int, end: int) -> bytes:
         """The bytes from ``begin`` to ``end``; each thread has an open file."""
-        if not hasattr(self._local, "file"):
-            self._local.file = self._kind(self._path)
-            self._local.file.import_index(fileobj=io.BytesIO(self.restarts.tobytes()))
-        return bytes(self._local.file.pread(end - begin, begin))
+        local = self._local
+        if not hasattr(local, "file"):
+            local.object = self._source.open_object()
+            # Without its buffer, which can read on to 4 MiB behind the group.
+            local.file = self._kind(local.object or self._source.path, buffer_size=1)
+            local.file.import_index(fileobj=io.BytesIO(self.restarts.tobytes()))
+            local.points = list(local.file.seek_points()) if local.object else []
+        if local.object:
+            local.object.keep(*_find_compressed(local.points, begin, end))
+        return bytes(local.file.pread(end - begin, begin))
+
+
+def _find_compressed(points: list[tuple[int, int]], begin: int, end: int) -> tuple[int, int]:
+    """The compressed bytes of a range, by the points (decompressed, compressed) of a file of gzip.
+    A point can be within the byte before it; the header is read before the first one."""
+    first = max(0, bisect_right(points, begin, key=itemgetter(0)) - 1)
+    last = bisect_left(points, end, key=itemgetter(0))
+    behind = points[last][1] if last < len(points) else sys.maxsize
+    return points[first][1] - 1 if first else 0, behind
+
+
+class _OwningGzipFile(gzip.GzipFile):
+    """Closes the file that it reads, too."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        super().__init__(fileobj=file, mode="rb")
+
+    def close(self) -> None:
+        super().close()
+        self._file.close()
 
 
 class _Frame:
@@ -116,11 +148,11 @@ class ZstdStream:
     from the end of its last piece or from its begin.
     """
 
-    def __init__(self, path: str, restarts: NDArray[Any] | None) -> None:
+    def __init__(self, source: Input, restarts: NDArray[Any] | None) -> None:
         import numpy as np
         import zstandard
 
-        self._path, self._zstd = path, zstandard
+        self._source, self._zstd = source, zstandard
         self._lock, self._long = threading.Lock(), _Frame(None, -1, 0)
         self._frames: list[tuple[int, int]] = [(0, 0)]
         if restarts is not None:
@@ -149,26 +181,31 @@ class ZstdStream:
 
     def read(self, begin: int, end: int) -> bytes:
         """The bytes from ``begin`` to ``end``."""
-        parts = []
+        parts: list[bytes] = []
         one = max(0, bisect_right(self._frames, begin, key=itemgetter(1)) - 1)
         behind_last = bisect_left(self._frames, end, key=itemgetter(1))
-        for (at, out), (behind, out_behind) in pairwise(self._frames[one : behind_last + 1]):
-            first, last = max(begin, out), min(end, out_behind)
-            if out_behind - out > WITHIN:
-                parts.append(self._read_piece(at, out, first, last))
-            else:
-                parts.append(self._read_frame(at, behind)[first - out : last - out])
+        frames = self._frames[one : behind_last + 1]
+        for is_long, some in groupby(pairwise(frames), _is_long):
+            chosen = list(some)
+            read = self._read_pieces if is_long else self._read_frames
+            parts += read(chosen, begin, end)
         return b"".join(parts)
 
-    def _read_frame(self, at: int, behind: int) -> bytes:
-        with open(self._path, "rb") as file:  # noqa: PTH123
-            file.seek(at)
-            return bytes(self._decompressor().decompress(file.read(behind - at)))
+    def _read_frames(self, frames: list[_Pair], begin: int, end: int) -> Iterator[bytes]:
+        """The bytes of neighbouring frames, which are read together."""
+        with self._source.open_range(frames[0][0][0], frames[-1][1][0]) as file:
+            for (at, out), (behind, _) in frames:
+                content = self._decompressor().decompress(file.read(behind - at))
+                yield content[max(0, begin - out) : max(0, end - out)]
+
+    def _read_pieces(self, frames: list[_Pair], begin: int, end: int) -> Iterator[bytes]:
+        for (at, out), (_, out_behind) in frames:
+            yield self._read_piece(at, out, max(begin, out), min(end, out_behind))
 
     def _read_piece(self, at: int, out: int, first: int, last: int) -> bytes:
         """The bytes from ``first`` to ``last`` of the frame that begins ``at``, and at ``out`` of
         the decompressed bytes."""
-        with self._lock, open(self._path, "rb") as file:  # noqa: PTH123
+        with self._lock, self._source.open() as file:
             if self._long.begin != at or self._long.place > first:
                 self._long = _Frame(self._decompressor(), at, out)
             return self._long.read(file, first, last)
@@ -177,7 +214,7 @@ class ZstdStream:
         return self._zstd.ZstdDecompressor().decompressobj()
 
     def _decompress(self) -> Iterator[bytes]:
-        with open(self._path, "rb") as file:  # noqa: PTH123
+        with self._source.open() as file:
             frame, at, out = None, 0, 0
             while data := file.read(_COMPRESSED):
                 while data:
@@ -191,6 +228,11 @@ class ZstdStream:
                     yield content
             if frame is not None:
                 raise ValueError(_INCOMPLETE)
+
+
+def _is_long(frame: _Pair) -> bool:
+    (_, out), (_, out_behind) = frame
+    return out_behind - out > WITHIN
 
 
 class _Chunks(io.RawIOBase):
@@ -214,7 +256,7 @@ class _Chunks(io.RawIOBase):
         return len(part)
 
 
-STREAMS: dict[str, Callable[[str, NDArray[Any] | None], Stream]] = {
+STREAMS: dict[str, Callable[[Input, NDArray[Any] | None], Stream]] = {
     "indexed_gzip": GzipStream,
     "zstandard": ZstdStream,
 }
