@@ -87,6 +87,14 @@ def sync(made: Job, syncs: int, seconds: float) -> None:
     )
 
 
+def sync_in_turn(made: Job, processes: int) -> None:
+    """Processes that run one after the other, each with two syncs of one file."""
+    layers.start_programs(made, processes, 0.02)
+    started = range(1, processes + 1)
+    each = {"writes": 4, "bytes_written": 16384, "write_time": 1e-4}
+    add_record(made, started, "/scratch/f", **each, syncs=2, sync_time=0.02)
+
+
 def flush(made: Job, flushes: int, seconds: float) -> None:
     counts = {"writes": 5000, "bytes_written": 500_000, "write_time": 0.01, "buffer_size": 4096}
     add_record(made, 0, "/scratch/log", "stdio", flushes=flushes, flush_time=seconds, **counts)
@@ -508,6 +516,7 @@ CASES = {
 
 #: Further jobs: the name of the rule, and the special thing about the job.
 VARIANTS = {
+    "sync-storm (processes in turn)": case(sync_in_turn, 500, 9, (9.9, 10)),
     # rounds whose time is in the library: the buffer is their cause
     "tiny-collective-buffer (messages)": Case(
         lambda j: layers.tiny_buffer(j, 4096, storage=2.0),

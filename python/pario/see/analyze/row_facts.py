@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pario.see.analyze.arrays import Floats, Ints, Mask, ratio
+from pario.see.analyze.arrays import Floats, Ints, Mask, ratio, sums
 from pario.see.analyze.cells import (
     MPIIO,
     POSIX,
@@ -20,9 +20,9 @@ from pario.see.analyze.cells import (
 )
 from pario.see.analyze.nesting import own_calls
 from pario.see.analyze.split import Times
-from pario.see.tables.model import Job
+from pario.see.tables.model import LAYERS, Job
 
-#: Syncs of a process and file that are many, and the most writes for each of them.
+#: Syncs of a file by processes in turn that are many, and the most writes for each of them.
 MANY_SYNCS, WRITES_OF_A_SYNC = 20, 20
 
 
@@ -120,14 +120,29 @@ class RowFacts:
 
     @cached_property
     def often_synced(self) -> Mask:
-        """Rows with a sync for every few writes."""
-        syncs = self.calls("syncs")
-        per_rank = syncs / np.maximum(self.column("ranks"), 1)
+        """Rows of files with a sync for every few writes."""
+        writes = self.add_followers(self.calls("writes"))
         return np.asarray(
             self.stored
-            & (per_rank >= MANY_SYNCS)
-            & (syncs * WRITES_OF_A_SYNC >= self.calls("writes"))
+            & (self.calls("syncs") > 0)
+            & (self.syncs_in_turn >= MANY_SYNCS)
+            & (self.syncs_in_turn * WRITES_OF_A_SYNC >= writes)
         )
+
+    @cached_property
+    def syncs_in_turn(self) -> Floats:
+        """Syncs of each row's file by a rank, or by processes that follow one another."""
+        return self.add_followers(self.calls("syncs"))
+
+    def add_followers(self, values: Floats) -> Floats:
+        """Return, per row, the sum over its lane's rows of the same file and layer: those of
+        processes that follow one another; for rows of several ranks the mean of a rank."""
+        groups = self.file * len(LAYERS) + self.records["layer"]
+        groups = groups * (self.lanes.count + 1) + self.lane + 1
+        members, group = np.unique(groups, return_inverse=True)
+        alone = self.lane < 0
+        total = sums(group, values, len(members))[group]
+        return np.where(alone, values / np.maximum(self.column("ranks"), 1), total)
 
     @cached_property
     def synced_writes(self) -> Mask:

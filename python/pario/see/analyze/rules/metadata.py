@@ -92,8 +92,7 @@ def _sync_storms(facts: Facts) -> Iterator[Candidate]:
     waited = _wait_inside_writes(facts)
     subject = scene(facts, mask, facts.cells[:, SYNC] + waited)
     rows, count = subject.rows, subject.total("syncs") + subject.total("sync_writes")
-    per_rank = facts.calls("syncs")[rows] / np.maximum(facts.column("ranks")[rows], 1)
-    needless = all_but_one(per_rank)
+    needless = all_but_one(facts.syncs_in_turn[rows])
     took = sum_seconds(facts, rows, SYNC) + float(waited[rows].sum())
     words = sync_words(facts, rows)
     yield subject.candidate(
@@ -129,7 +128,7 @@ def _sync_storms(facts: Facts) -> Iterator[Candidate]:
             ),
         ),
         claims=[*claim_all(facts, rows, (SYNC,), needless), Claim(rows, WRITE, waited[rows])],
-        method=f"time in {words}, all but one per process and file",
+        method=f"time in {words}, all but one per file and process (or chain of processes)",
     )
 
 
@@ -159,13 +158,13 @@ SYNCS = Rule(
         " with O_SYNC."
     ),
     threshold=(
-        f"At least {MANY_SYNCS} syncs per process and file, and one per {WRITES_OF_A_SYNC}"
-        " writes or fewer."
+        f"At least {MANY_SYNCS} syncs of a file by a process, or by processes that run one after"
+        f" another, and one per {WRITES_OF_A_SYNC} writes or fewer."
     ),
     estimate=(
-        "Time in all sync calls but one per process and file; with O_SYNC, and in Darshan logs,"
-        " which add that time to the time of writes, time of writes minus their bytes at the"
-        " reference rate and the usual cost of a call."
+        "Time in all sync calls but one per file and process (or chain of processes); with O_SYNC,"
+        " and in Darshan logs, which add that time to the time of writes, time of writes minus"
+        " their bytes at the reference rate and the usual cost of a call."
     ),
     advice="Sync once, after the last write.",
     control="One fsync at the end.",
