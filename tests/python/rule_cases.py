@@ -539,6 +539,7 @@ VARIANTS = {
     "open-close-loop (archive)": case(layers.extend_archive, 2000, 2, (11.9, 12.1)),
     "lock-waiting (polled)": case(layers.poll_lock, 10_000, 10, (49, 50)),
     "re-read (parsed)": case(layers.parse_table, 12, 1, (10.9, 11.1)),
+    "re-read (decoded)": case(layers.parse_table, (12, "map.png"), (1, "map.png"), (10.9, 11.1)),
     "text-input (C++)": case(layers.read_matrix, 300_000, 100, (5.9, 6.1)),
     "small-messages (sockets)": case(
         layers.receive_bytes, (10_000_000, 1), (100_000, 64 * KIB), (4.9, 5.1)

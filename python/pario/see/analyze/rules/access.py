@@ -46,6 +46,7 @@ _PACKED = (".gz", ".bz2", ".xz", ".zst", ".tgz")
 _PARSED = (
     *(".csv", ".tsv", ".txt", ".dat", ".json", ".jsonl", ".xml", ".yaml", ".yml", ".fits"),
     *(".parquet", ".feather", ".npz", ".zip", ".xlsx", *_PACKED),
+    *(".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".jp2", ".flac", ".mp3", ".ogg"),
 )
 MOST_KEPT = 128 << 20  # the largest file to keep in memory: half of a process's memory for buffers
 
