@@ -255,6 +255,17 @@ def values(made: Job, calls: int) -> None:
     )
 
 
+def write_sizes(made: Job, sizes: list[int]) -> None:
+    """Writes to a stream, of each size in turn."""
+    count, each = 40_000, 1e-4
+    length = np.resize(sizes, count)
+    moved = {"writes": count, "bytes_written": int(length.sum()), "write_time": each * count}
+    add_record(made, 0, "/scratch/s", "stdio", opens=1, buffer_size=4096, **moved)
+    start = np.arange(count) * 2e-3
+    place = {"start": start, "duration": each, "length": length}
+    add_events(made, 0, "/scratch/s", "write", layer="stdio", **place)
+
+
 def holes(made: Job, sieving: bool) -> None:
     add_record(
         made,
@@ -540,6 +551,7 @@ VARIANTS = {
     "lock-waiting (polled)": case(layers.poll_lock, 10_000, 10, (49, 50)),
     "re-read (parsed)": case(layers.parse_table, 12, 1, (10.9, 11.1)),
     "re-read (decoded)": case(layers.parse_table, (12, "map.png"), (1, "map.png"), (10.9, 11.1)),
+    "stdio-per-value (events)": case(write_sizes, [16], [21, 22, 23, 24], (3.9, 4)),
     "text-input (C++)": case(layers.read_matrix, 300_000, 100, (5.9, 6.1)),
     "small-messages (sockets)": case(
         layers.receive_bytes, (10_000_000, 1), (100_000, 64 * KIB), (4.9, 5.1)

@@ -8,8 +8,8 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze import idioms
-from pario.see.analyze.arrays import Floats, Ints, Mask
-from pario.see.analyze.cells import READ, READS, WRITE, WRITES, Direction
+from pario.see.analyze.arrays import Floats, Ints, Mask, sums
+from pario.see.analyze.cells import READ, READS, WRITE, WRITES, Direction, events_of_rows
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim
@@ -31,6 +31,8 @@ from pario.see.analyze.rules.requests import find_asynchronous, find_deep_queues
 SMALL_CALL = 16 * 1024
 MANY_CALLS = 500
 VALUE = 64
+NUMBER, ALIGNED = 8, 4  # bytes of a number; those of records are a multiple
+ONE_SIZE = 0.9  # of the calls for the records of an array; lines of text differ in size
 MANY_VALUES = 20_000
 NAMED_STALLS = 0.1  # of the time of the calls
 SEQUENTIAL = 0.9
@@ -298,10 +300,31 @@ def _per_value_stdio(facts: Facts) -> Iterator[Candidate]:
             & (facts.column("buffer_mode") == 0)
             & ~_belong_to_installed_programs(facts)
         )
+        mask[_find_lines(facts, np.flatnonzero(mask), direction)] = False
         if mask.any():
             yield _candidate(
                 scene(facts, mask, facts.cells[:, direction.kind]), direction, "stdio "
             )
+
+
+def _find_lines(facts: Facts, rows: Ints, direction: Direction) -> Ints:
+    """Return the rows whose calls have the sizes of lines of text that the program makes one by
+    one, as far as events tell it: several sizes, and not only those of numbers and records."""
+    if not len(rows):
+        return rows
+    events = facts.job.events
+    calls, row = events_of_rows(facts.job, direction.word)
+    own = np.isin(row, rows)
+    calls, row = calls[own], row[own]
+    count = np.maximum(events["count"][calls], 1)
+    size = np.minimum(events["length"][calls] // count, 2 * VALUE)
+    place = np.searchsorted(rows, row) * (2 * VALUE + 1) + size
+    table = sums(place, count, len(rows) * (2 * VALUE + 1)).reshape(len(rows), -1)
+    longer = table[:, NUMBER + 1 :]
+    odd = longer[:, np.arange(NUMBER + 1, table.shape[1]) % ALIGNED > 0].sum(axis=1)
+    many = longer.sum(axis=1)
+    lines = (many > 0.5 * table.sum(axis=1)) & (longer.max(axis=1) < ONE_SIZE * many)
+    return np.asarray(rows[lines & (odd >= (1 - ONE_SIZE) * many)])
 
 
 SMALL_COPIES = Rule(
@@ -329,7 +352,8 @@ RULES = (
         ),
         threshold=(
             f"At least {MANY_VALUES:,} unformatted calls of at most {VALUE} bytes per process and"
-            " file; not of programs in /bin, /usr/bin or /usr/libexec, such as sort."
+            " file; not with the sizes of lines of text, nor of programs in /bin, /usr/bin or"
+            " /usr/libexec, such as sort."
         ),
         estimate=(
             "Time of the calls minus that of their bytes at the reference rate, and minus"
