@@ -131,6 +131,13 @@ def small_files(made: Job, files: int) -> None:
         )
 
 
+def small_library_files(made: Job, files: int) -> None:
+    """Small files that netCDF opens, in 20 s beyond its calls."""
+    small_files(made, files)
+    for number in range(files):
+        add_record(made, 0, f"/scratch/d/{number}", "netcdf", opens=1, open_time=20.0 / files)
+
+
 def stats(made: Job, calls: int) -> None:
     add_record(made, 0, "/scratch/f", stats=calls, stat_time=calls * 1e-4)
 
@@ -527,6 +534,7 @@ CASES = {
 
 #: Further jobs: the name of the rule, and the special thing about the job.
 VARIANTS = {
+    "many-small-files (netCDF)": case(small_library_files, 1000, 1, (49, 50.1)),
     "sync-storm (processes in turn)": case(sync_in_turn, 500, 9, (9.9, 10)),
     # rounds whose time is in the library: the buffer is their cause
     "tiny-collective-buffer (messages)": Case(

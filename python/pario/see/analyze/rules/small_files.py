@@ -9,12 +9,12 @@ import numpy as np
 
 from pario import filesystems, wording
 from pario.see.analyze.arrays import Floats, Ints, Mask, counts, sums, unique_pairs
-from pario.see.analyze.cells import KINDS, META, READS, WRITES
+from pario.see.analyze.cells import KINDS, META, MPIIO, READS, WRITES
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim, claim_all
 from pario.see.analyze.libraries import is_installed_program
-from pario.see.analyze.model import Fix
+from pario.see.analyze.model import Evidence, Fix
 from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import (
     Candidate,
@@ -29,8 +29,9 @@ from pario.see.analyze.rules.base import (
 from pario.see.analyze.rules.calling import claim_work
 from pario.see.analyze.rules.opens import MANY_OPENS, OPEN_WORK
 from pario.see.analyze.rules.sharing import find_common_reads
+from pario.see.tables.model import LAYER_NAMES, LAYERS
 
-SYNC = KINDS.index("sync")
+OPEN, CLOSE, SYNC = (KINDS.index(kind) for kind in ("open", "close", "sync"))
 MANY_FILES = 200
 SEVERAL_FILES, COSTLY = 50, 0.1  # files of a directory, and a part of the run that opens them
 SMALL_FILE = 1 << 20
@@ -147,7 +148,10 @@ def _small_files(facts: Facts, mask: Mask, directory: Ints) -> Candidate:
         for one in (READS, WRITES)
     ]
     claims += claim_work(facts, rows, OPEN_WORK, 1.0)
+    library = _library_rows(facts, rows)
+    claims += claim_all(facts, library, (OPEN, CLOSE), 1.0 - 1.0 / max(count, 1))
     took = float(facts.cells[rows].sum())
+    each = (took + sum_seconds(facts, library, OPEN, CLOSE)) / max(count, 1)
     first = "Creating" if subject.total("writes") else "Finding"
     synced = sum_seconds(facts, rows, SYNC)
     return subject.candidate(
@@ -159,8 +163,8 @@ def _small_files(facts: Facts, mask: Mask, directory: Ints) -> Candidate:
             f"fsync of each file takes {wording.seconds(synced / max(count, 1))} of the"
             f" {wording.seconds(took / max(count, 1))} per file."
             if synced > 0.5 * took
-            else f"{first}, opening and closing cost {wording.seconds(took / max(count, 1))} per"
-            " file, far more than its bytes."
+            else f"{first}, opening and closing cost {wording.seconds(each)} per file, far more"
+            " than its bytes."
         ),
         confidence="medium",
         evidence=(
@@ -173,14 +177,36 @@ def _small_files(facts: Facts, mask: Mask, directory: Ints) -> Candidate:
                 bytes=moved,
                 slow_to_open=float(_may_read_ahead(facts, took / max(count, 1))),
             ),
+            *_library_evidence(facts, library),
         ),
         fixes=(*((_SYNC_ONCE,) if synced > 0.5 * took else ()), *_fixes(facts, subject, packed)),
         claims=claims,
         method=(
             f"all time on these files minus {wording.size(moved)} at the rate of large calls, and"
             f" the program's time between calls, at most {OPEN_WORK.text} for each"
+            + ("; and the time in a library to open and close them" if len(library) else "")
         ),
     )
+
+
+def _library_rows(facts: Facts, rows: Ints) -> Ints:
+    """Return the rows of libraries such as HDF5 that open the files of rows, by the same
+    processes."""
+    found = [facts.find_in_layer(rows, layer) for layer in range(MPIIO + 1, len(LAYERS))]
+    return np.unique(np.concatenate([of_layer[of_layer >= 0] for of_layer in found]))
+
+
+def _library_evidence(facts: Facts, rows: Ints) -> Iterator[Evidence]:
+    """Yield the seconds in which libraries open and close files themselves."""
+    took = sum_seconds(facts, rows, OPEN, CLOSE)
+    if took > 0:
+        spent = facts.cells[rows][:, [OPEN, CLOSE]].sum(axis=1) > 0
+        layers = dict.fromkeys(facts.records["layer"][rows[spent]].tolist())
+        names = " and ".join(LAYER_NAMES[LAYERS[layer]] for layer in layers)
+        yield fact(
+            f"{wording.seconds(took)} inside {names} to open and close the files{facts.over_all}",
+            library_seconds=took,
+        )
 
 
 def _may_read_ahead(facts: Facts, seconds: float) -> bool:
@@ -234,7 +260,8 @@ SMALL_FILES = Rule(
     ),
     estimate=(
         "All time on these files minus their bytes at the reference rate; and the program's time"
-        f" between calls, at most {OPEN_WORK.text} for each (needs events)."
+        f" between calls, at most {OPEN_WORK.text} for each (needs events); and the time in which"
+        " a library such as HDF5 opens and closes all but one of them."
     ),
     advice="One container file with an index (HDF5, tar, SQLite); pario records pack for training.",
     control="The same records in one file.",
