@@ -441,6 +441,16 @@ def parse_table(made: Job, passes: int, name: str = "table.csv") -> None:
         add_events(made, 0, path, kind, start=starts, duration=duration)
 
 
+def parse_mapped_table(made: Job, passes: int) -> None:
+    """A file of 32 MiB that is mapped and parsed in 1 s per pass."""
+    path = "/scratch/table.csv"
+    mapped = {"maps": passes, "bytes_mapped": 32 * MIB * passes, "size_at_open": 32 * MIB}
+    add_record(made, 0, path, opens=passes, closes=passes, **mapped)
+    for function, start in (("mmap64", 0.0), ("munmap", 1.0)):
+        starts = np.arange(passes) * 2.0 + start
+        add_events(made, 0, path, "map", start=starts, duration=1e-6, function=function)
+
+
 def await_file(made: Job, attempts: int) -> None:
     """A file that is missing at each attempt to open it but the last."""
     counts = {

@@ -1,4 +1,5 @@
-"""Durations per row of ``records`` that only events tell: usual reads, and files held open."""
+"""Durations per row of ``records`` that only events tell: usual reads, and files held open or
+mapped."""
 
 from __future__ import annotations
 
@@ -80,6 +81,26 @@ def find_reading_seconds(job: Job) -> Floats:
     only_read = read & ~written
     seconds = sums(np.sort(opens.row)[only_read], (end - begin)[only_read], rows)
     return np.where(known, seconds, np.nan)
+
+
+def find_mapped_seconds(job: Job) -> Floats:
+    """Return the seconds in which a file was mapped, without the calls, summed over its mappings;
+    NaN for rows without an event of each of these calls, and with two mappings at a time."""
+    events, rows = job.events, len(job.records)
+    calls = _Calls.of(job, "map")
+    begins, ends = (
+        job.select_functions(names.__contains__)[events["function"][calls.event]]
+        for names in (("mmap", "mmap64"), ("munmap",))
+    )
+    maps, unmaps = calls.choose(begins), calls.choose(ends)
+    known = (maps.count(rows) == job.records["maps"]) & (maps.count(rows) > 0)
+    known &= unmaps.count(rows) == maps.count(rows)
+    maps, unmaps = maps.choose(known[maps.row]), unmaps.choose(known[unmaps.row])
+    begin = maps.sort(events["start"] + events["duration"], job.wall)
+    end = unmaps.sort(events["start"], job.wall)
+    row = np.sort(maps.row)
+    known[row[1:][(row[1:] == row[:-1]) & (begin[1:] < end[:-1])]] = False
+    return np.where(known, sums(row, end - begin, rows), np.nan)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,12 @@ from pario.see.analyze.rules.base import (
     scene,
     sum_seconds,
 )
-from pario.see.analyze.rules.calling import PARSING, are_parsed_often, claim_parsing
+from pario.see.analyze.rules.calling import (
+    PARSING,
+    are_parsed_often,
+    claim_mapped_parsing,
+    claim_parsing,
+)
 from pario.see.analyze.rules.map_or_read import instead_of_reading, use_of
 from pario.see.analyze.rules.requests import find_asynchronous
 from pario.see.analyze.rules.small_calls import SMALL_CALL, excess
@@ -48,10 +53,51 @@ _PARSED = (
     *(".parquet", ".feather", ".npz", ".zip", ".xlsx", *_PACKED),
     *(".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".jp2", ".flac", ".mp3", ".ogg"),
 )
+#: Of files that are parsed from a mapping: other files are used in place.
+_PARSED_FROM_MEMORY = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".xml", ".parquet", *_PACKED)
 MOST_KEPT = 128 << 20  # the largest file to keep in memory: half of a process's memory for buffers
 
 
 def _rereads(facts: Facts) -> Iterator[Candidate]:
+    yield from _read_again(facts)
+    yield from _parsed_again(facts)
+
+
+def _parsed_again(facts: Facts) -> Iterator[Candidate]:
+    """Find files that are mapped, parsed and unmapped, again and again."""
+    maps, mapped = facts.column("maps"), facts.column("bytes_mapped")
+    size = facts.column("size_at_open")
+    mask = facts.posix & (maps > 1) & (mapped >= ENOUGH_BYTES) & (mapped > REREAD_FACTOR * size)
+    ends = [facts.path(file).lower().endswith(_PARSED_FROM_MEMORY) for file in facts.file[mask]]
+    mask[mask] = ends
+    if not mask.any():
+        return
+    rows = np.flatnonzero(mask)
+    claims = claim_mapped_parsing(facts, rows, 1.0 - size[rows] / mapped[rows])
+    subject = Scene(facts, rows, mapped[rows])
+    times = float(np.average(mapped[rows] / np.maximum(size[rows], 1), weights=mapped[rows]))
+    yield subject.candidate(
+        title=f"{subject.place} mapped and parsed {times:.3g} times over",
+        cause=(
+            f"{wording.size(float(mapped[rows].sum()))} were parsed from files of"
+            f" {wording.size(float(size[rows].sum()))}; keeping the result of the first pass would"
+            " save the others."
+        ),
+        confidence="medium",
+        why_not="the time is spent inside the program, which parses the bytes",
+        evidence=(fact(f"{wording.count(float(maps[rows].sum()))} mappings", times=times),),
+        fixes=(code("Read the file once before the loop, and keep the table in memory."),),
+        claims=claims,
+        method=(
+            "the computation while the file is mapped, times the part of the bytes that had been"
+            " mapped before"
+        ),
+        functions=("mmap", "mmap64"),
+        processes=tuple(np.unique(facts.records["process"][rows]).tolist()),
+    )
+
+
+def _read_again(facts: Facts) -> Iterator[Candidate]:
     moved, extent = facts.column("bytes_read"), facts.read_extent
     ranks = np.maximum(facts.column("ranks"), 1)
     mask = (
@@ -306,7 +352,10 @@ def _empty_reads(facts: Facts) -> Iterator[Candidate]:
 REREAD = Rule(
     name="re-read",
     remedy="keeping the bytes that were read",
-    sees="The same bytes of a file read several times by the same process.",
+    sees=(
+        "The same bytes of a file read, or parsed from a mapping, several times by the same"
+        " process."
+    ),
     threshold=(
         f"More than {REREAD_FACTOR} times as many bytes read as distinct bytes (without "
         "events: as the highest offset read), at least 1 MiB, calls of 512 B or more."
@@ -315,8 +364,8 @@ REREAD = Rule(
         "Time of the reads times the share of bytes that had been read before; of files of text and"
         " compressed files (by their names) that are opened for each pass (or compressed files with"
         " a seek back for each) also that share of the"
-        f" computation while they are open, at most {wording.seconds(PARSING)} for each byte (needs"
-        " events)."
+        f" computation while they are open or mapped, at most {wording.seconds(PARSING)} for each"
+        " byte (needs events)."
     ),
     advice="Keep the bytes in memory, or map a file that stays in memory.",
     control="One pass over the file.",

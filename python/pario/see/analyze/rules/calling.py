@@ -11,7 +11,7 @@ import numpy as np
 from pario.see.analyze import idioms
 from pario.see.analyze.arrays import Floats, Ints, Mask, Table, sums
 from pario.see.analyze.cells import READ, find_rows
-from pario.see.analyze.durations import find_reading_seconds
+from pario.see.analyze.durations import find_mapped_seconds, find_reading_seconds
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim
 from pario.see.analyze.waiting import COMMUNICATION
@@ -97,7 +97,19 @@ def claim_parsing(facts: Facts, rows: Ints, needless: Floats) -> list[Claim]:
     opens = np.maximum(records["opens"], 1)
     longest = np.maximum(LONGEST_PARSING * opens, PARSING * records["bytes_read"])
     parsed = (facts.lane[rows] >= 0) & (records["bytes_read"] > 0) & (held <= longest)
-    seconds = np.where(parsed, np.nan_to_num(held) * needless, 0.0)
+    return _claim_computation(facts, rows, np.where(parsed, np.nan_to_num(held) * needless, 0.0))
+
+
+def claim_mapped_parsing(facts: Facts, rows: Ints, needless: Floats) -> list[Claim]:
+    """Return claims of the computation while files are mapped, a part per row of it; none for
+    files that stay mapped longer than parsing takes."""
+    held = find_mapped_seconds(facts.job)[rows]
+    parsed = (facts.lane[rows] >= 0) & (held <= PARSING * facts.records["bytes_mapped"][rows])
+    return _claim_computation(facts, rows, np.where(parsed, np.nan_to_num(held) * needless, 0.0))
+
+
+def _claim_computation(facts: Facts, rows: Ints, seconds: Floats) -> list[Claim]:
+    """Return a claim of seconds of each row on its lane's computation."""
     per_lane = sums(np.maximum(facts.lane[rows], 0), np.maximum(seconds, 0.0), facts.ranks)
     lanes = np.flatnonzero(per_lane > 0)
     return [Claim(lanes, COMPUTE, per_lane[lanes])] if len(lanes) else []
