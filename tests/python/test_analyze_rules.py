@@ -429,3 +429,13 @@ def test_rates_are_compared_with_those_of_large_calls(large: float, sentence: st
     (small,) = np.flatnonzero(facts.column("writes") == 1_000_000)
     claim = Claim(np.array([small]), WRITE, np.array([5.0]))
     assert sentence in pace(facts, [claim])
+
+
+@pytest.mark.parametrize(("locks", "reason"), [(2000, True), (2, False)])
+def test_small_writes_between_locks_are_not_buffered(locks: int, reason: bool) -> None:
+    made = job()
+    moved = {"writes": 1000, "bytes_written": 20_000, "write_time": 10.0}
+    add_record(made, 0, "/scratch/f", opens=1, **moved, locks=locks, lock_time=1e-6 * locks)
+    (finding,) = [one for one in analyze(made).findings if one.rule == "small-writes"]
+    assert ("a lock is set or released" in finding.why_not) == reason
+    assert bool(finding.settings) != reason

@@ -31,6 +31,7 @@ from pario.see.analyze.rules.requests import find_asynchronous, find_deep_queues
 SMALL_CALL = 16 * 1024
 MANY_CALLS = 500
 VALUE = 64
+LOCKED = 0.5  # locks set or released for each call: the bytes between them are few
 NUMBER, ALIGNED = 8, 4  # bytes of a number; those of records are a multiple
 ONE_SIZE = 0.9  # of the calls for the records of an array; lines of text differ in size
 MANY_VALUES = 20_000
@@ -235,6 +236,9 @@ def _why_not(subject: Scene, direct: bool, calls: Floats) -> str:
     asynchronous = find_asynchronous(subject.facts)[subject.rows]
     if calls[asynchronous].sum() > 0.5 * calls.sum():
         return "asynchronous requests pass by the buffers"
+    locks = subject.facts.column("locks")[subject.rows]
+    if calls[locks >= LOCKED * calls].sum() > 0.5 * calls.sum():
+        return "buffers are emptied whenever a lock is set or released, here around each call"
     return "the program asks for calls without buffers by O_DIRECT" if direct else ""
 
 
