@@ -76,7 +76,11 @@ def test_time_in_barriers_is_waiting_with_a_row_of_its_own(diagnose) -> None:
     ],
 )
 def test_the_first_finding_names_the_cause(diagnose, kind: str, count: int, rule: str) -> None:
-    analysis = diagnose(kind, count)
+    """The ranks count as never having waited for a processor, as on a machine without other load:
+    rules are silent where they waited for long."""
+    job = diagnose.job(kind, count)
+    job.processes["run_queue_delay"] = 0
+    analysis = analyze(job)
     assert analysis.findings[0].rule == rule, [one.title for one in analysis.findings]
 
 
