@@ -196,10 +196,12 @@ def test_processes_of_torchrun_write_the_bytes_of_one(name: str, folder: Path) -
 
 @pytest.mark.system
 @pytest.mark.parametrize("killed", select_for_ci([0, 1], 1))
-def test_a_dead_process_of_torchrun_ends_the_other(killed: int, folder: Path) -> None:
+def test_a_dead_process_of_torchrun_ends_the_other(
+    killed: int, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     pytest.importorskip("torch")
     words = "convert a.txt --to prec -o out".split()
-    before, held = set(folder.iterdir()), folder.with_name(f"{folder.name}-held")
+    before, held = set(folder.iterdir()), tmp_path_factory.mktemp("held") / "marks"
     with torch_ranks(words, folder, HELD, held_variables(held, killed)) as ranks:
         signal_rank(held, killed, 2, signal.SIGKILL)
         done = ranks[1 - killed].finish()
@@ -211,8 +213,10 @@ def test_a_dead_process_of_torchrun_ends_the_other(killed: int, folder: Path) ->
 
 
 @pytest.mark.system
-def test_a_killed_rank_of_mpi_leaves_no_output(folder: Path) -> None:
-    before, held = set(folder.iterdir()), folder.with_name(f"{folder.name}-held")
+def test_a_killed_rank_of_mpi_leaves_no_output(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    before, held = set(folder.iterdir()), tmp_path_factory.mktemp("held") / "marks"
     start = MPIS["mpich-5"].start(*HELD, ranks=3)
     words = [*start, *"convert a.txt --to prec -o out".split()]
     variables = os.environ | held_variables(held, 1)
