@@ -62,6 +62,7 @@ def test_every_fatal_signal_keeps_the_log(
         ("segv", 1, -signal.SIGSEGV, (KILLED, 0)),
         ("exit_group", 12, 12, (KILLED, 0)),
         ("exit_group", -1, 255, (KILLED, 0)),
+        ("handler", 6, 6, (IMMEDIATE, 6)),
     ],
 )
 def test_other_ends_keep_the_log(

@@ -157,6 +157,18 @@ void end_events(bool shrink) {
   state.threads.for_each_free(end);
 }
 
+/// The last work on the log. It takes locks, so the thread must not be inside the tracer.
+void complete_log(Process& row, std::uint64_t end_kind) {
+  const Inside inside;
+  if (row.end != 0 && ticks() - row.end < tick_rate() / kFinishesPerSecond)
+    return end_events(false);
+  const ProcessorTime used = read_processor_time();
+  if (settings.config.at_end != nullptr) settings.config.at_end();
+  end_events(end_kind != kEndExec || row.parent_image != 0);
+  refresh_anchor(true);
+  leave_out_since(used);
+}
+
 }  // namespace
 
 std::span<const FunctionInfo> functions() { return settings.functions; }
@@ -229,17 +241,8 @@ void detail::leave_out_first_call(std::uint64_t begin) {
 
 void finish(std::uint64_t end_kind, int end_code) {
   if (!on()) return;
-  const Inside inside;
   Process& row = process();
-  if (row.end == 0 || ticks() - row.end >= tick_rate() / kFinishesPerSecond) {
-    const ProcessorTime used = read_processor_time();
-    if (settings.config.at_end != nullptr) settings.config.at_end();
-    end_events(end_kind != kEndExec || row.parent_image != 0);
-    refresh_anchor(true);
-    leave_out_since(used);
-  } else {
-    end_events(false);
-  }
+  if (!detail::is_inside()) complete_log(row, end_kind);
   row.end = ticks();
   row.end_kind = end_kind;
   row.end_code = static_cast<std::uint64_t>(end_code & kStatusBits);

@@ -54,7 +54,9 @@ void start(const Config& config, std::span<const FunctionInfo> functions);
 void restart_after_fork();
 /// Writes the last events and the end of the process. `end_code`: the argument of exit, or a
 /// signal; the log keeps the status that the parent sees (0 to 255). May be called more than once;
-/// calls after it are still counted.
+/// calls after it are still counted. Async-signal-safe: in a handler that has interrupted the
+/// tracer it writes the end alone, and the log keeps its counters and events as those of a killed
+/// process.
 void finish(std::uint64_t end_kind, int end_code);
 bool on();
 /// Returns the descriptor of the log, or -1. close_range, closefrom, dup2 and close must spare it.

@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +38,28 @@ static void end_child(int code) {
   exit(WEXITSTATUS(status));
 }
 
+static int handler_status;
+
+static void end_in_handler(int number) {
+  (void)number;
+  _exit(handler_status);
+}
+
+/* A signal handler ends the process while it ends already: many mappings make that last for
+   longer than the timer of 1 ms. */
+static void end_twice(int status) {
+  const struct itimerval soon = {{0, 0}, {0, 1000}};
+  enum { kMappings = 4000 };
+  const long page = sysconf(_SC_PAGESIZE);
+  handler_status = status;
+  for (int i = 0; i < kMappings; ++i)
+    if (mmap(NULL, page, PROT_READ, i % 2 ? MAP_SHARED : MAP_PRIVATE, file, 0) == MAP_FAILED)
+      _exit(7);
+  signal(SIGALRM, end_in_handler);
+  if (setitimer(ITIMER_REAL, &soon, NULL) != 0) _exit(8);
+  exit(14);
+}
+
 static void end(const char* how, int number) {
   if (is(how, "exit")) exit(number);
   if (is(how, "_exit")) _exit(number);
@@ -48,6 +72,7 @@ static void end(const char* how, int number) {
     kill(getpid(), number);
   }
   if (is(how, "segv")) *(volatile int*)(long)number = 0;
+  if (is(how, "handler")) end_twice(number);
   if (is(how, "thread")) end_thread();
   if (is(how, "fork")) end_child(number);
   if (is(how, "exec")) execlp("true", "true", (char*)NULL);
@@ -59,7 +84,7 @@ int main(int argc, char** argv) {
   const struct rlimit none = {0, 0};
   setrlimit(RLIMIT_CORE, &none);
   dprintf(1, "%d\n", getpid());
-  file = open("ends", O_WRONLY | O_CREAT, 0644);
+  file = open("ends", O_RDWR | O_CREAT, 0644);
   for (int i = 0; i < 1000; ++i)
     if (write(file, "0123456789", 10) != 10) return 3;
   const int number = argc > 2 ? atoi(argv[2]) : 0;
