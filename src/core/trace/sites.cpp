@@ -15,7 +15,7 @@ constexpr std::size_t kSlots = 2 * kRows;
 constexpr std::size_t kFirstBlock = 1, kLargestBlock = 16;  // pages
 // Unwinding takes about as long as 50 known calls: beyond the first ones, at most one call in 64
 // may.
-constexpr std::uint64_t kFreeCaptures = 4096, kCallsPerCapture = 64;
+constexpr std::uint64_t kFreeCaptures = 16384, kCallsPerCapture = 64;
 
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15;
