@@ -422,8 +422,8 @@ def poll_lock(made: Job, attempts: int) -> None:
     add_events(made, 0, "/scratch/log", "lock", start=start, duration=1e-6, flags=1)
 
 
-def parse_table(made: Job, passes: int, name: str = "table.csv") -> None:
-    """A file of 32 MiB, opened and parsed in 1 s per pass, 0.1 s of it in reads."""
+def parse_table(made: Job, passes: int, name: str = "table.csv", size: int = 32 * MIB) -> None:
+    """A file that is opened and parsed in 1 s per pass, 0.1 s of it in reads."""
     path = f"/scratch/{name}"
     add_record(
         made,
@@ -432,8 +432,8 @@ def parse_table(made: Job, passes: int, name: str = "table.csv") -> None:
         opens=passes,
         closes=passes,
         reads=passes,
-        bytes_read=32 * MIB * passes,
-        end_read=32 * MIB,
+        bytes_read=size * passes,
+        end_read=size,
         read_time=0.1 * passes,
     )
     for kind, start, duration in (("open", 0.0, 1e-6), ("read", 0.1, 0.1), ("close", 1.0, 1e-6)):

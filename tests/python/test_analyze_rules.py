@@ -23,7 +23,7 @@ from tests.python.jobs import (
     make_job,
     set_layout,
 )
-from tests.python.layer_jobs import print_text
+from tests.python.layer_jobs import parse_table, print_text
 from tests.python.rule_cases import (
     CASES,
     MIB,
@@ -439,3 +439,14 @@ def test_small_writes_between_locks_are_not_buffered(locks: int, reason: bool) -
     (finding,) = [one for one in analyze(made).findings if one.rule == "small-writes"]
     assert ("a lock is set or released" in finding.why_not) == reason
     assert bool(finding.settings) != reason
+
+
+@pytest.mark.parametrize(("files", "seconds"), [(1, 10.9), (8, 8.8)])
+def test_images_that_are_too_many_to_keep_decoded_save_their_reads_alone(
+    files: int, seconds: float
+) -> None:
+    """As those of a training over several epochs."""
+    made = job()
+    for number in range(files):
+        parse_table(made, 12, f"{number}.png", 8 * MIB)
+    assert found(made)["re-read"] == pytest.approx(seconds, abs=0.1)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
-from pario.see.analyze.arrays import Floats, Ints, Mask
+from pario.see.analyze.arrays import Floats, Ints, Mask, sums
 from pario.see.analyze.cells import KINDS, READ, READS
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
@@ -51,11 +51,14 @@ _PACKED = (".gz", ".bz2", ".xz", ".zst", ".tgz")
 _PARSED = (
     *(".csv", ".tsv", ".txt", ".dat", ".json", ".jsonl", ".xml", ".yaml", ".yml", ".fits"),
     *(".parquet", ".feather", ".npz", ".zip", ".xlsx", *_PACKED),
-    *(".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".jp2", ".flac", ".mp3", ".ogg"),
 )
+_IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".jp2")
+_DECODED = (*_IMAGES, ".flac", ".mp3", ".ogg")
+EXPANSION = 10  # bytes in memory for one of a compressed image or sound
 #: Of files that are parsed from a mapping: other files are used in place.
 _PARSED_FROM_MEMORY = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".xml", ".parquet", *_PACKED)
-MOST_KEPT = 128 << 20  # the largest file to keep in memory: half of a process's memory for buffers
+#: The most bytes to keep in memory: half of a process's memory for buffers.
+MOST_KEPT = 128 << 20
 
 
 def _rereads(facts: Facts) -> Iterator[Candidate]:
@@ -159,12 +162,17 @@ def _read_again(facts: Facts) -> Iterator[Candidate]:
 def _are_parsed(facts: Facts, rows: Ints) -> Mask:
     """True for rows of files whose bytes are parsed or decompressed, in one pass for each open, or
     for each seek in a compressed file; without small ones, whose parsing is that of
-    open-close-loop."""
+    open-close-loop, and without the images and sounds of a process that are too many to keep, as
+    those of most trainings."""
     names = [facts.path(file).lower() for file in facts.file[rows]]
-    named, packed = (
-        np.array([name.endswith(ends) for name in names], bool) for ends in (_PARSED, _PACKED)
+    named, packed, decoded = (
+        np.array([name.endswith(ends) for name in names], bool)
+        for ends in (_PARSED, _PACKED, _DECODED)
     )
     records = facts.records[rows]
+    process = records["process"]
+    sizes = sums(process, EXPANSION * facts.read_extent[rows] * decoded, len(facts.job.processes))
+    named |= decoded & (sizes[process] <= MOST_KEPT)
     packed &= records["consecutive_reads"] >= 0.5 * records["reads"]
     most = REREAD_FACTOR * (records["opens"] + packed * records["seeks"])
     passes = records["bytes_read"] <= most * facts.read_extent[rows]
@@ -362,9 +370,10 @@ REREAD = Rule(
     ),
     estimate=(
         "Time of the reads times the share of bytes that had been read before; of files of text and"
-        " compressed files (by their names) that are opened for each pass (or compressed files with"
-        " a seek back for each) also that share of the"
-        f" computation while they are open or mapped, at most {wording.seconds(PARSING)} for each"
+        " compressed files (by their names; images and sounds only if they need at most"
+        f" {wording.size(MOST_KEPT)} as decoded) that are opened for each pass (or compressed files"
+        " with a seek back for each) also that share of the computation while they are open or"
+        f" mapped, at most {wording.seconds(PARSING)} for each"
         " byte (needs events)."
     ),
     advice="Keep the bytes in memory, or map a file that stays in memory.",
