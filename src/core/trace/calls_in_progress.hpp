@@ -37,7 +37,7 @@ struct Context {
 extern constinit thread_local Context context __attribute__((tls_model("initial-exec")));
 /// True if this thread is inside the tracer, where a signal handler has interrupted it: it may hold
 /// locks.
-inline bool is_inside() { return (context.call | context.tracer) != 0; }
+inline bool inside_tracer() { return (context.call | context.tracer) != 0; }
 void lose_call();
 extern constinit std::atomic<int> first_calls;  ///< of this image that are still to come
 std::uint64_t thread_time();                    ///< processor time of this thread in ns
@@ -152,8 +152,8 @@ class Guard {
   enum class Kind : std::uint8_t { call, mpi, mpiio };
   explicit Guard(Kind kind = Kind::call) : kind_(kind) {
     auto& context = detail::context;
-    outermost_ =
-        !detail::is_inside() && (kind == Kind::call || (context.mpi == 0 && context.mpiio == 0));
+    outermost_ = !detail::inside_tracer() &&
+                 (kind == Kind::call || (context.mpi == 0 && context.mpiio == 0));
     ++depth(context);
     if (!outermost_ && (kind == Kind::call || context.tracer != 0)) [[unlikely]]
       detail::lose_call();

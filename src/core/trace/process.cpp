@@ -242,7 +242,7 @@ void detail::leave_out_first_call(std::uint64_t begin) {
 void finish(std::uint64_t end_kind, int end_code) {
   if (!on()) return;
   Process& row = process();
-  if (!detail::is_inside()) complete_log(row, end_kind);
+  if (!detail::inside_tracer()) complete_log(row, end_kind);
   row.end = ticks();
   row.end_kind = end_kind;
   row.end_code = static_cast<std::uint64_t>(end_code & kStatusBits);
