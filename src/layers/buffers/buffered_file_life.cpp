@@ -25,6 +25,7 @@ bool BufferedFile::open(int descriptor, const struct stat& status, const hints::
 
 void BufferedFile::close() {
   publish();
+  const FileLock lock(monitor_);  // the background thread looks at open files
   copies_.detach();
   context_.windows.release();
   open_.store(false, std::memory_order_release);
