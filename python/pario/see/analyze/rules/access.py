@@ -170,8 +170,9 @@ def _are_parsed(facts: Facts, rows: Ints) -> Mask:
         for ends in (_PARSED, _PACKED, _DECODED)
     )
     records = facts.records[rows]
-    process = records["process"]
-    sizes = sums(process, EXPANSION * facts.read_extent[rows] * decoded, len(facts.job.processes))
+    process = records["process"] + 1  # 0: rows of several ranks
+    kept = EXPANSION * facts.read_extent[rows] * decoded
+    sizes = sums(process, kept, len(facts.job.processes) + 1)
     named |= decoded & (sizes[process] <= MOST_KEPT)
     packed &= records["consecutive_reads"] >= 0.5 * records["reads"]
     most = REREAD_FACTOR * (records["opens"] + packed * records["seeks"])
