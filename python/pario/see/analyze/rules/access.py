@@ -162,8 +162,8 @@ def _read_again(facts: Facts) -> Iterator[Candidate]:
 def _are_parsed(facts: Facts, rows: Ints) -> Mask:
     """True for rows of files whose bytes are parsed or decompressed, in one pass for each open, or
     for each seek in a compressed file; without small ones, whose parsing is that of
-    open-close-loop, and without the images and sounds of a process that are too many to keep, as
-    those of most trainings."""
+    open-close-loop, and without the images and sounds of a process if they are too many to keep,
+    such as the images of a training."""
     names = [facts.path(file).lower() for file in facts.file[rows]]
     named, packed, decoded = (
         np.array([name.endswith(ends) for name in names], bool)
