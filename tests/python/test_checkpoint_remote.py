@@ -22,9 +22,8 @@ from pario.checkpoint import CheckpointError, Keep, Writer
 from pario.checkpoint.geometry import whole
 from pario.checkpoint.remote import RemoteStore
 from pario.cli import main
-from pario.objects.hedging import Hedge
 from pario.ranks import node_name
-from tests.python.support.stores import Proxy, get, put, run_s3_server
+from tests.python.support.stores import Proxy, get, isolate_stores, put, run_s3_server
 from tests.python.support.threads import run, run_on_nodes
 from tests.support.commands import start_command
 from tests.support.waiting import wait_until
@@ -48,8 +47,7 @@ def running() -> Iterator[Proxy]:
 @pytest.fixture
 def s3(running: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proxy:
     """A server of S3. Stages and copies are in a directory of the test."""
-    monkeypatch.setattr(objects._objects, "_stores", {})  # other tests have other servers
-    monkeypatch.setattr(Hedge, "_may_repeat", lambda self: False)
+    isolate_stores(monkeypatch)
     (tmp_path / "local").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "local"))
     running.clear()

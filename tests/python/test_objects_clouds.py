@@ -19,9 +19,8 @@ from pario import checkpoint, objects
 from pario.checkpoint import Keep, Writer
 from pario.cli import main
 from pario.objects import stores
-from pario.objects.hedging import Hedge
 from pario.records import Loader
-from tests.python.support.stores import Proxy, run_cloud_server
+from tests.python.support.stores import Proxy, isolate_stores, run_cloud_server
 from tests.support.commands import start_command
 from tests.support.waiting import wait_until
 
@@ -59,8 +58,7 @@ def cloud(running: Cloud, monkeypatch: pytest.MonkeyPatch) -> Cloud:
 
 
 def use_server(kind: str, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(objects._objects, "_stores", {})  # other tests have other servers
-    monkeypatch.setattr(Hedge, "_may_repeat", lambda self: False)
+    isolate_stores(monkeypatch)
     if kind == "google":
         monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", service_account(address))
     elif kind == "azure":

@@ -15,9 +15,8 @@ import pytest
 from pario import objects
 from pario.cli import main
 from pario.errors import ParioError
-from pario.objects.hedging import Hedge
 from pario.records import Dataset, Loader, inputs, restart_points
-from tests.python.support.stores import Proxy, Request, put, run_s3_server
+from tests.python.support.stores import Proxy, Request, isolate_stores, put, run_s3_server
 
 NEEDED = ("obstore", "moto", "flask_cors", "indexed_gzip", "zstandard")
 MISSING = [name for name in NEEDED if find_spec(name) is None]
@@ -41,8 +40,7 @@ def running() -> Iterator[Proxy]:
 
 @pytest.fixture
 def s3(running: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proxy:
-    monkeypatch.setattr(objects._objects, "_stores", {})  # other tests have other servers
-    monkeypatch.setattr(Hedge, "_may_repeat", lambda self: False)
+    isolate_stores(monkeypatch)
     monkeypatch.setattr(restart_points, "GROUP", GROUP)
     monkeypatch.setattr(restart_points, "WITHIN", WITHIN)
     monkeypatch.setattr(inputs, "REQUEST", REQUEST)

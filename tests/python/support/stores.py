@@ -12,10 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pario import objects
+from pario.objects.hedging import Hedge
 from tests.support.commands import start_command
 from tests.support.waiting import LateError, wait_until
+
+if TYPE_CHECKING:
+    import pytest
 
 _HERE = Path(__file__).parent
 #: Seconds that the proxy adds to each answer.
@@ -170,3 +175,10 @@ def _ask(method: str, url: str, data: bytes | None = None) -> bytes:
     request = urllib.request.Request(url, data, headers, method=method)
     with urllib.request.urlopen(request) as answer:
         return bytes(answer.read())
+
+
+def isolate_stores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the stores of other tests, which have other servers; requests, which tests count, are
+    not repeated."""
+    monkeypatch.setattr(objects._objects, "_stores", {})
+    monkeypatch.setattr(Hedge, "_may_repeat", lambda self: False)
