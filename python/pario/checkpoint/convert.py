@@ -8,8 +8,7 @@ import json
 import os
 import pickle
 import warnings
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from pario.checkpoint.tensors import is_tensor, to_array, to_tensor
 from pario.checkpoint.trees import rebuild
 from pario.checkpoint.types import type_of_note
 from pario.checkpoint.writer import Writer
+from pario.leaves import map_leaves
 from pario.paths import is_url, local_path
 from pario.publishing import replacing
 
@@ -87,11 +87,11 @@ def convert(
         raise CheckpointError(f"{place}: is the source; expected another place for the result")
     state = _select(_read(found, step, allow_pickle=allow_pickle, lazy=to == "orbax"), select)
     if place is None or to == "pario":
-        saved = _map_leaves(state, _to_saved)
+        saved = map_leaves(_to_saved, state)
         return _write_pario(place or os.fspath(target), found, saved, compress), []
     if to == "orbax":
-        return write_orbax(place, _map_leaves(state, _to_array)), []
-    state = _map_leaves(state, lambda one: one.load() if isinstance(one, LazyArray) else one)
+        return write_orbax(place, map_leaves(_to_array, state)), []
+    state = map_leaves(lambda one: one.load() if isinstance(one, LazyArray) else one, state)
     if to == "safetensors":
         return _write_safetensors(place, state, shard_bytes)
     return _write_dcp(place, state), []
@@ -103,16 +103,6 @@ def _find_source(source: str | os.PathLike[str], step: int | None) -> tuple[Path
         return local_path(source, CheckpointError), None
     copies = Copies(os.fspath(source))
     return Path(copies.find(step, verify=True)[0].path), copies
-
-
-def _map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A state whose values that are no dictionaries, lists and tuples are changed."""
-    if isinstance(value, Mapping):
-        made = {key: _map_leaves(one, change) for key, one in value.items()}
-        return OrderedDict(made) if type(value) is OrderedDict else made
-    if type(value) in (list, tuple):
-        return type(value)(_map_leaves(one, change) for one in value)
-    return change(value)
 
 
 def _to_saved(value: Any) -> Any:
@@ -207,7 +197,7 @@ def _write_dcp(path: Path, state: dict[str, Any]) -> Path:
     from torch.distributed.checkpoint.filesystem import FileSystemWriter
 
     with _one_process(), _naming_failures(path):
-        dcp.save(_to_tensors(state), storage_writer=FileSystemWriter(path), no_dist=True)
+        dcp.save(map_leaves(_to_tensor, state), storage_writer=FileSystemWriter(path), no_dist=True)
     return path
 
 
@@ -219,13 +209,9 @@ def _one_process() -> Iterator[None]:
         yield
 
 
-def _to_tensors(value: Any) -> Any:
-    """The state with tensors instead of arrays and of numbers of numpy, which a load of DCP's own
+def _to_tensor(value: Any) -> Any:
+    """A tensor instead of an array, or a number instead of one of numpy, which a load of DCP's own
     would refuse as pickles."""
-    if isinstance(value, Mapping):
-        return {key: _to_tensors(one) for key, one in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(map(_to_tensors, value))
     if isinstance(value, np.ndarray | np.generic):
         array = np.array(value)
         if array.dtype.isbuiltin == 2:  # of ml_dtypes

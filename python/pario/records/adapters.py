@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import torch.utils.data
 
 from pario.errors import ParioError
+from pario.leaves import map_leaves
 from pario.records.passes import MAIN, Passes, Place, Reader
 from pario.records.state import check_whole, expect_same
 
@@ -113,7 +114,7 @@ class Pass(Iterator[Any]):
         batch = next(self._batches)
         self._given += 1
         self._at = self._loader.position, self._loader.skip
-        return _copy_views(batch)
+        return map_leaves(_copy_view, batch)
 
     def _begin(self) -> Iterator[Any]:
         """The batches that this worker has still to give."""
@@ -165,15 +166,9 @@ def _reader_of(worker: Any) -> Reader:
     return Reader(process, worker.id, worker.seed - worker.id)
 
 
-def _copy_views(value: Any) -> Any:
-    """Bytes in place of views of records, of which a DataLoader makes lists of integers."""
-    if isinstance(value, memoryview):
-        return bytes(value)
-    if isinstance(value, dict):
-        return {key: _copy_views(one) for key, one in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(map(_copy_views, value))
-    return value
+def _copy_view(value: Any) -> Any:
+    """Bytes in place of a view of a record, of which a DataLoader makes a list of integers."""
+    return bytes(value) if isinstance(value, memoryview) else value
 
 
 def _tensor(record: Any) -> Any:
