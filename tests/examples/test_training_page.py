@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pario import records
 from pario.cli import main
 from pario.records import Batch, Dataset, Loader, Mixture
 from tests.examples.pages import read_code
@@ -21,7 +22,7 @@ from tests.support.commands import run_command
 COUNT, VALUES = 320, 5
 CODE = read_code("training.md")
 LOADER, DATA_LOADER = "The loader", "PyTorch's DataLoader"
-TRANSFORMERS = "Transformers"
+DEVICES, TRANSFORMERS = "Batches on a GPU", "Transformers"
 ARRAYS, REPORT = "Keras, TensorFlow, JAX", "Waiting times of a program"
 MEMORY = "Memory for a larger batch"
 SAMPLES, MIXTURES = "Samples", "Mixtures"
@@ -54,6 +55,7 @@ def test_all_code_of_the_page_is_run() -> None:
         MIXTURES: 1,
         REPORT: 1,  # no code
         DATA_LOADER: 1,
+        DEVICES: 1,
         TRANSFORMERS: 1,
         ARRAYS: 4,
         MEMORY: 2,  # the second is output
@@ -67,6 +69,22 @@ def test_the_loader(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     exec(CODE[LOADER][0], names)
     assert names["values"].shape == (32, VALUES)
     assert capsys.readouterr().out.startswith("waited ")
+
+
+@pytest.mark.system
+def test_batches_on_a_device(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    original, devices = records.prefetch_to_device, []
+
+    def prefetch_to_cpu(loader: Loader, device: str) -> records.OnDevice:
+        devices.append(device)
+        return original(loader, "cpu")
+
+    monkeypatch.setattr(records, "prefetch_to_device", prefetch_to_cpu)
+    names = {"torch": torch, "loader": Loader("train.prec", 32)}
+    exec(CODE[DEVICES][0], names)
+    assert names["values"].shape == (32, VALUES)
+    assert devices == ["cuda"]
 
 
 def test_samples(place: Path) -> None:

@@ -16,8 +16,17 @@ Examples
 
 from pario.records.batch import Batch
 from pario.records.dataset import Dataset
+from pario.records.devices import OnDevice, prefetch_to_device
 from pario.records.loader import Loader
 from pario.records.mixture import Mixture
 from pario.records.stats import LoaderStats
 
-__all__ = ["Batch", "Dataset", "Loader", "LoaderStats", "Mixture"]
+__all__ = [
+    "Batch",
+    "Dataset",
+    "Loader",
+    "LoaderStats",
+    "Mixture",
+    "OnDevice",
+    "prefetch_to_device",
+]

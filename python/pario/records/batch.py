@@ -124,11 +124,15 @@ class Batch:
         ImportError
             PyTorch is not installed.
         """
-        import numpy as np
-        import torch
+        return copy_to_tensor(self.array(dtype), pin)
 
-        array = self.array(dtype)
-        kind = torch.from_numpy(np.empty(0, array.dtype)).dtype
-        tensor = torch.empty(array.shape, dtype=kind, pin_memory=pin)
-        tensor.numpy()[...] = array
-        return tensor
+
+def copy_to_tensor(array: NDArray[Any], pin: bool) -> torch.Tensor:
+    """A copy of an array as a tensor, in pinned memory if ``pin``. Needs PyTorch."""
+    import numpy as np
+    import torch
+
+    kind = torch.from_numpy(np.empty(0, array.dtype)).dtype
+    tensor = torch.empty(array.shape, dtype=kind, pin_memory=pin)
+    tensor.numpy()[...] = array
+    return tensor

@@ -13,6 +13,7 @@ from pario.errors import ParioError
 from pario.launchers import TORCHRUN, launch_of
 from pario.records.passes import Passes, Place
 from pario.records.state import check_whole, read_state, write_state
+from pario.records.stats import LoaderStats
 
 if TYPE_CHECKING:
     from pario.records.adapters import Batches
@@ -23,6 +24,7 @@ class Epochs(ABC):
 
     #: Records of an epoch, of all ranks.
     count: int
+    stats: LoaderStats
 
     def __init__(self, place: Place) -> None:
         self.go_to(place)
@@ -73,8 +75,13 @@ class Epochs(ABC):
         """Sets seed, epoch and position, from which the next iteration reads."""
         self.seed, self.epoch, self.position, self.skip = place
 
+    @property
+    def place(self) -> Place:
+        """The place behind the last batch returned."""
+        return Place(self.seed, self.epoch, self.position, self.skip)
+
     def _next_place(self) -> Place:
-        return self.normalize(Place(self.seed, self.epoch, self.position, self.skip))
+        return self.normalize(self.place)
 
     def forever(self) -> Iterator[Any]:
         """Yields the batches of epoch after epoch, for Keras and

@@ -126,17 +126,13 @@ class Regrouped(Epochs):
         super().__init__(Place(loader.seed, loader.epoch, loader.position))
         self.count, self._rule, self._loader = loader.count, rule, loader
         self._source = loader.for_all_ranks()
+        #: Of the samples of all ranks, or with known lengths of this rank's.
+        self.stats = self._source.stats
         self._samples = (
             _AllSamples(self._source, rule)
             if lengths is None
             else _OwnSamples(self._source, rule, lengths)
         )
-
-    @property
-    def stats(self) -> LoaderStats:
-        """The statistics of reading: of the samples of all ranks, or with known lengths of this
-        rank's."""
-        return self._source.stats
 
     def __len__(self) -> int:
         raise TypeError("the number of batches is not known before they are made")
@@ -145,8 +141,7 @@ class Regrouped(Epochs):
         """The share of one of ``stride`` workers: every ``stride``-th batch from ``offset`` on,
         counted from the current position.
         """
-        place = Place(self.seed, self.epoch, self.position, self.skip)
-        steps = islice(self._steps(place), offset, None, stride)
+        steps = islice(self._steps(self.place), offset, None, stride)
         planned = ((own[0].batch, after) for own, after in steps if own)
         for batch, contents, after in self._samples.fill(planned):
             self.go_to(after)
