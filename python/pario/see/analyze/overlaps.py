@@ -21,6 +21,7 @@ from pario.see.analyze.facts import Facts
 from pario.see.analyze.model import OverlappingWrites, WriteRange
 from pario.see.analyze.order import Overlap, Step, unordered_overlaps
 from pario.see.analyze.scope import IN_MPI, IN_MPI_IO, PROGRAM
+from pario.see.analyze.split import LOCK
 from pario.see.analyze.waiting import COLLECTIVE, COMMUNICATION, number_running
 from pario.see.analyze.waiting import match_messages as match
 from pario.see.tables.model import EVENT_KINDS, IN_VIEW, LAYERS
@@ -32,7 +33,6 @@ MAX_STEPS, MAX_LANES = 300_000, 2048
 MAX_RANGES = 10
 #: Seconds by which the clocks of hosts may differ.
 SKEW = 1e-3
-_LOCKS = ("flock", "lockf", "lockf64", "fcntl", "fcntl64")
 _WRITE = EVENT_KINDS.index("write")
 
 
@@ -210,10 +210,9 @@ def _write_steps(facts: Facts, writes: _Writes, own: Ints) -> Iterator[_Timed]:
 def _ordering_rows(facts: Facts, first: float, last: float) -> Ints:
     """Return the events that may order writes between two moments."""
     events = facts.job.events
-    locks = facts.job.select_functions(_LOCKS.__contains__)
     mask = (events["layer"] == COMMUNICATION) | (events["flags"] & COLLECTIVE > 0)
     mask &= ~of_library(events["layer"])  # it meets in the calls that it makes
-    mask |= locks[events["function"]] & (events["flags"] & IN_MPI_IO == 0)
+    mask |= (events["kind"] == LOCK) & (events["flags"] & IN_MPI_IO == 0)
     mask &= (events["end"] >= first - SKEW) & (events["start"] <= last + SKEW)
     mask &= facts.lanes.of(events["process"]) >= 0
     return np.flatnonzero(mask)

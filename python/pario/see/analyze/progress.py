@@ -26,7 +26,6 @@ _POLLS = (
 )
 _ACCEPTS = ("accept", "accept4")
 _IDLE = (*_POLLS, *_ACCEPTS)
-_LOCKS = ("flock", "lockf", "lockf64", "fcntl", "fcntl64")
 
 State = Literal["ended", "running", "killed"]
 
@@ -120,7 +119,7 @@ def _calls(facts: Facts, now: float) -> Iterator[CallInProgress]:
 
 def _waits_for(call: CurrentCall) -> str:
     """Return the event that the call waits for, in words; empty if that is not known."""
-    if call.op == "lock" or call.function in _LOCKS:
+    if call.op == "lock":
         return "a lock that another process holds"
     if call.function in _POLLS:
         return "data from another process (sockets, pipes)"

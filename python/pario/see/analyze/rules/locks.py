@@ -15,7 +15,7 @@ from pario.see.analyze.ledger import COMPUTE, WAITING, Claim
 from pario.see.analyze.reconcile import queue_shares
 from pario.see.analyze.rules.base import Candidate, Rule, code, fact, scene
 from pario.see.analyze.rules.calling import find_outer_calls
-from pario.see.tables.model import EVENT_KINDS
+from pario.see.analyze.split import LOCK
 
 #: Most seconds of a lock call that waits for no owner: a system call, or a request over a network.
 FREE_LOCK, FREE_NETWORK_LOCK = 5e-6, 1e-3
@@ -122,7 +122,7 @@ def _find_attempts(facts: Facts) -> tuple[Floats, Floats]:
         return found, found
     events, first = find_outer_calls(job)
     row = find_rows(job.records, events["process"], events["file"], events["layer"])
-    row[events["kind"] != EVENT_KINDS.index("lock")] = -1
+    row[events["kind"] != LOCK] = -1
     failed = (row >= 0) & ((events["flags"] & FAILED) != 0)
     again = failed[:-1] & (row[1:] == row[:-1]) & ~first[1:]
     gaps = np.maximum(events["start"][1:] - events["end"][:-1], 0.0) * again
