@@ -84,6 +84,13 @@ def test_file_table_names_slowest_and_fastest_rank() -> None:
     assert (row.filesystem, row.bytes_written, row.writes) == ("lustre", 3 * MIB, 30)
 
 
+def test_file_table_counts_listings_as_metadata() -> None:
+    made = make_job(1)
+    add_record(made, 0, "/scratch/items", opens=1, lists=3, stats=2, list_time=0.1)
+    (row,) = analyze(made).files
+    assert (row.metadata, row.calls) == (5, 6)
+
+
 def test_bytes_below_mpi_io_are_not_counted_again() -> None:
     job = make_job(2, wall=10.0)
     add_record(job, range(2), "/s.h5", layer="mpiio", writes=1, bytes_written=100, write_time=1.0)

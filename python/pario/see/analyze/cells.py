@@ -48,6 +48,8 @@ _USUAL_COSTS = {
     "map": ("maps", 1.0),
     "other": ("others", 4.0),
 }
+#: Counters of the calls that tables and limits count as metadata: neither reads, writes nor opens.
+METADATA = ("closes", "seeks", "stats", "syncs", "lists", "others")
 POSIX, STDIO, MPIIO = (LAYERS.index(layer) for layer in ("posix", "stdio", "mpiio"))
 
 

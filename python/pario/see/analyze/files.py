@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from pario.see.analyze.arrays import Floats, Table, counts, sums
-from pario.see.analyze.cells import KINDS, META, READ, WRITE
+from pario.see.analyze.cells import KINDS, META, METADATA, READ, WRITE
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.model import FileRow
 from pario.see.analyze.scope import KERNEL, LIBRARY, MISSING, PARIO, PIPE, STREAM
@@ -64,7 +64,7 @@ def _group(facts: Facts, group: str, words: str, records: Table) -> FileRow:
         reads=total("reads"),
         writes=total("writes"),
         opens=total("opens"),
-        metadata=total("closes", "seeks", "stats", "syncs", "lists", "others", "failed_opens"),
+        metadata=total(*METADATA, "failed_opens"),
         bytes_read=total("bytes_read"),
         bytes_written=total("bytes_written"),
         read_seconds=float(seconds[READ]),
@@ -87,16 +87,12 @@ class _FileColumns:
         raw = facts.times.cells
         if not len(raw):
             raw = np.zeros((len(facts.records), len(KINDS)))
-        self.read, self.write = facts.per_file(raw[:, 0]), facts.per_file(raw[:, 1])
-        self.meta = facts.per_file(raw[:, 2:].sum(axis=1))
+        self.read, self.write = facts.per_file(raw[:, READ]), facts.per_file(raw[:, WRITE])
+        self.meta = facts.per_file(raw[:, META].sum(axis=1))
         self.seconds = self.read + self.write + self.meta
-        outer = {
-            name: facts.per_file(values)
-            for name, values in (("reads", facts.reads), ("writes", facts.writes))
-        }
-        self.calls = outer | {
+        self.calls = {
             name: facts.per_file(facts.calls(name))
-            for name in ("opens", "closes", "seeks", "stats", "syncs", "others")
+            for name in ("reads", "writes", "opens", *METADATA)
         }
         self.moved = {
             name: facts.per_file(
@@ -163,11 +159,7 @@ class _FileColumns:
             reads=calls["reads"],
             writes=calls["writes"],
             opens=calls["opens"],
-            metadata=calls["closes"]
-            + calls["seeks"]
-            + calls["stats"]
-            + calls["syncs"]
-            + calls["others"],
+            metadata=sum(calls[name] for name in METADATA),
             bytes_read=int(self.moved["bytes_read"][file]),
             bytes_written=int(self.moved["bytes_written"][file]),
             read_seconds=float(self.read[file]),

@@ -181,7 +181,7 @@ class FileRow:
     reads: int
     writes: int
     opens: int
-    metadata: int  # all other calls
+    metadata: int  # closes, seeks, stats, syncs, listings, others
     bytes_read: int
     bytes_written: int
     read_seconds: float  # sum over ranks
@@ -203,7 +203,7 @@ class FileRow:
 
     @property
     def calls(self) -> int:
-        """Calls of any kind."""
+        """Reads, writes, opens and metadata calls."""
         return self.reads + self.writes + self.opens + self.metadata
 
 

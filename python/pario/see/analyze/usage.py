@@ -11,6 +11,7 @@ import numpy as np
 
 from pario.see.analyze.arrays import Floats, Mask, sums
 from pario.see.analyze.call_sites import CallSites
+from pario.see.analyze.cells import METADATA
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.scope import PROGRAM
 
@@ -22,7 +23,7 @@ COUNTERS: dict[str, tuple[str, ...]] = {
     "seeks": ("seeks",),
     "stats": ("stats",),
     "syncs": ("syncs",),
-    "metadata": ("closes", "seeks", "stats", "syncs", "lists", "others"),
+    "metadata": METADATA,
 }
 BYTES = ("bytes_read", "bytes_written")
 FILES = "files"
