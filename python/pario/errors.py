@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 
 class ParioError(Exception):
     """An error that the user can correct. Its text names the thing, its value and the expected
     value; commands print it and exit with status 2."""
+
+
+def raise_error(error: OSError) -> NoReturn:
+    """Raises an error: for ``onerror`` of ``os.walk``, which ignores errors otherwise."""
+    raise error
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ from pario.copying import PIECE, compare, copy_range, write_all
 from pario.errors import ParioError
 from pario.hdf5 import Image, add_contiguous, edit_image
 from pario.paths import local_path
+from pario.progress import Show
 from pario.publishing import Publication, new_file, publish_new
 
-Show = Callable[[int, int], object]
 Shape = tuple[int, ...]
 
 _RANK = re.compile(r"\{rank(?::0?(\d+)d?)?\}")

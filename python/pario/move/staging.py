@@ -22,9 +22,10 @@ from typing import Any
 
 from pario.copying import compare
 from pario.documents import Format
-from pario.errors import ParioError
+from pario.errors import ParioError, raise_error
 from pario.move.verified_copy import State, copy_verified, make_directory, state_of
 from pario.paths import local_path
+from pario.progress import Show
 from pario.publishing import (
     is_part,
     part_path,
@@ -44,8 +45,6 @@ _NOTE_EVERY = 1000  # files
 _GRAINS = (100, 1000, 10**9)
 _BEFORE_ALL = -1
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
-
-Show = Callable[[int, int], object]
 
 
 def _is_kept(state: State | None, found: State | None) -> bool:
@@ -86,7 +85,7 @@ class Move:
 
     def make_directories(self) -> None:
         """Creates the directories of a tree, with the permissions of the source, and writable."""
-        for directory, names, _ in os.walk(self.source, onerror=_raise):
+        for directory, names, _ in os.walk(self.source, onerror=raise_error):
             target = self.target / Path(directory).relative_to(self.source)
             if target.is_symlink() and target != self.target:
                 names.clear()  # never copy through a link
@@ -324,10 +323,6 @@ def _remove(root: Path) -> None:
     shutil.rmtree(root)
 
 
-def _raise(error: OSError) -> None:
-    raise error
-
-
 def _through_a_link(move: Move) -> str | None:
     """The reason not to copy a file: a directory of its tree has become a link."""
     for above in list(move.target.parents)[: len(Path(move.name).parts) - 1]:
@@ -344,7 +339,7 @@ def _files_beneath(root: Path) -> Iterator[str]:
         if state_of(root):
             yield ""
         return
-    for directory, names, files in os.walk(root, onerror=_raise):
+    for directory, names, files in os.walk(root, onerror=raise_error):
         links = [name for name in names if (Path(directory) / name).is_symlink()]
         for name in sorted([*files, *links]):
             path = Path(directory) / name

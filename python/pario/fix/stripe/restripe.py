@@ -36,6 +36,7 @@ from pario.fix.stripe.layout import (
     stripes_of,
 )
 from pario.paths import local_path
+from pario.progress import Show, silent
 from pario.publishing import sync_directory
 
 #: Bytes between two checkpoints of the copy: each syncs the copy, records the progress and checks
@@ -54,8 +55,6 @@ _PLACES = (
 )
 #: Attributes that ordinary users may not set; the file system gives new ones.
 _SYSTEM = ("security.", "trusted.")
-
-Show = Callable[[int, int], object]
 Create = Callable[[Path, Wanted], Stripes]
 
 
@@ -87,7 +86,7 @@ class Places:
 def restripe(
     path: str | os.PathLike[str],
     wanted: Wanted,
-    show: Show = lambda done, whole: None,
+    show: Show = silent,
     threads: int = 4,
     leg: int = LEG,
     create: Create | None = None,

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pario.errors import ParioError
 from pario.paths import local_path
+from pario.progress import Show, silent
 from pario.wording import printable
-
-Show = Callable[[int, int], object]
-
-
-def _silent(_done: int, _whole: int) -> None: ...
 
 
 def threads() -> int:
@@ -74,7 +70,7 @@ def pack(
     shards: int = 0,
     level: int = 3,
     workers: int = 0,
-    show: Show = _silent,
+    show: Show = silent,
 ) -> Packing:
     """Packs the files below a directory into a new directory of shards.
 
@@ -210,7 +206,7 @@ class Archive:
         same_permissions: bool = True,
         special: bool = True,
         max_size: int | None = None,
-        show: Show = _silent,
+        show: Show = silent,
     ) -> Unpacking:
         """Unpacks members into a new directory.
 

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pario.errors import ParioError
-from pario.move.archive import Archive, Packing, Show, pack
+from pario.errors import ParioError, raise_error
+from pario.move.archive import Archive, Packing, pack
 from pario.move.rsync import (
     HostPath,
     list_files,
@@ -27,7 +27,7 @@ from pario.move.rsync import (
     run_remotely,
     transfer,
 )
-from pario.progress import show_progress
+from pario.progress import Show, show_progress
 from pario.wording import printable
 
 _MAGIC = b"PIOPACK1"
@@ -165,15 +165,11 @@ def _pack_once(directory: str, work: Path, show: Show, options: Mapping[str, int
 def _last_change(directory: str) -> int:
     """The newest time of change in a tree, which no program can set, in nanoseconds."""
     newest = os.stat(directory).st_ctime_ns  # noqa: PTH116
-    for _, directories, files, descriptor in os.fwalk(directory, onerror=_raise):
+    for _, directories, files, descriptor in os.fwalk(directory, onerror=raise_error):
         for name in (*directories, *files):
             facts = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
             newest = max(newest, facts.st_ctime_ns)
     return newest
-
-
-def _raise(error: OSError) -> None:
-    raise error
 
 
 def _describe_archive(path: Path) -> Packing:

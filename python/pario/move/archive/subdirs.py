@@ -12,18 +12,18 @@ from __future__ import annotations
 import os
 import stat
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pario.documents import Format
 from pario.errors import ParioError
 from pario.paths import local_path
+from pario.progress import Show
 from pario.publishing import is_part
 
 NOTE = ".pario-subdirs"
 _FORMAT = Format("pario-subdirs-1", "a note")
-Show = Callable[[int, int], object]
 
 
 @dataclass(frozen=True)

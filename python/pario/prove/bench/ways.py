@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from pario.copying import drop_from_cache
+from pario.progress import Show, silent
 
 FORMAT = "pario-bench-api"
 VERSION = 1
@@ -185,9 +186,7 @@ def make_file(path: Path, size: int) -> None:
         os.fdatasync(file.fileno())
 
 
-def measure(
-    request: Request, show: Callable[[int, int], None] = lambda done, whole: None
-) -> dict[str, Any]:
+def measure(request: Request, show: Show = silent) -> dict[str, Any]:
     """Measure all ways; returns the result for JSON. Raises OSError; ways that are unavailable here
     are listed as missing."""
     bench = _Bench(request)

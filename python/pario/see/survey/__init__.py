@@ -4,9 +4,10 @@ each."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pario.progress import Show
 from pario.see.analyze.program import program_name
 from pario.see.analyze.survey import RunRow, Selection, Survey, summarize
 from pario.see.survey.pool import Pool
@@ -18,7 +19,6 @@ __all__ = ["survey"]
 
 _LOGS_WORTH_A_PROCESS, _BYTES_WORTH_A_PROCESS = 16, 4 << 20
 #: Receives the steps done so far and all steps.
-Show = Callable[[int, int], object]
 
 
 def survey(
