@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pario.wording import BY_SIGNAL
+
 
 def _end(number: int, _frame: object) -> None:
-    raise SystemExit(128 + number)
+    raise SystemExit(BY_SIGNAL + number)
 
 
 @contextmanager

@@ -23,6 +23,9 @@ GROUP = ","
 #: A larger exit status is that of a signal, as shells have it.
 BY_SIGNAL = 128
 
+#: The exit status of a command that Ctrl-C has interrupted.
+INTERRUPTED = BY_SIGNAL + signal.SIGINT
+
 #: Shown for a value that is not known.
 NOT_KNOWN = "not known"
 

@@ -11,7 +11,6 @@ import argparse
 import difflib
 import errno
 import os
-import signal
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
@@ -202,7 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         print(f"{' '.join(filter(None, ('pario', command)))}: interrupted", file=sys.stderr)
-        return 128 + signal.SIGINT
+        return wording.INTERRUPTED
     except BrokenPipeError:  # `pario report ... | head`
         standard.silence_output()
         return 0

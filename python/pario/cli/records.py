@@ -11,6 +11,7 @@ from pario.cli.numbers import positive, positive_size, size
 from pario.cli.one_process import RECORDS
 from pario.cli.paths import path_or_url_text, path_text, require_path
 from pario.messages import print_note, warnings_as_notes
+from pario.wording import INTERRUPTED
 
 FORMATS = (
     "lines",
@@ -50,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
             return _run_action(arguments)
     except KeyboardInterrupt:
         print_note("pario records: interrupted; nothing was left half done")
-        return 130
+        return INTERRUPTED
 
 
 def _run_action(arguments: argparse.Namespace) -> int:

@@ -149,7 +149,7 @@ def copy_to_layout(arguments: argparse.Namespace) -> int:
                 f"pario stripe: {path} is unchanged; the same command continues the copy,"
                 " --discard removes it"
             )
-            return 130
+            return wording.INTERRUPTED
         finally:
             line.clear()
         *lines, last = _describe(outcome.stripes)

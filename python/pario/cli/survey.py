@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pario import wording
 from pario.cli.arguments import add_count, add_flag, add_value
 from pario.cli.numbers import moment, seconds
 from pario.cli.pages import write_page
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from pario.see.analyze.survey import Selection, Survey
 
 _SORTS = ("lost", "io", "wall")
-_INTERRUPTED = 130
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         _write(found, arguments)
     except KeyboardInterrupt:
         print_note("pario survey: interrupted; no file was left half written")
-        return _INTERRUPTED
+        return wording.INTERRUPTED
     return _status(found, arguments)
 
 

@@ -100,7 +100,9 @@ def _search(job: Job, analysis: Analysis, arguments: argparse.Namespace) -> Meas
             f"pario: interrupted after {wording.plural(len(done), 'replay')}: no settings are"
             " written"
         )
-        raise SystemExit(130 if isinstance(end, KeyboardInterrupt) else end.code) from None
+        raise SystemExit(
+            wording.INTERRUPTED if isinstance(end, KeyboardInterrupt) else end.code
+        ) from None
 
 
 def _keep(job: Job, directory: Path, measured: Measurement) -> None:

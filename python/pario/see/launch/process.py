@@ -16,6 +16,7 @@ from typing import Any
 
 from pario.errors import ParioError
 from pario.see.launch import program
+from pario.wording import BY_SIGNAL
 
 #: A terminal sends these to the command, too, which decides on them; this process waits.
 _FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
@@ -58,7 +59,7 @@ class Ending:
     ) -> Ending:
         """Make an ending from a wait status."""
         code = os.waitstatus_to_exitcode(status)
-        number, by_signal = (128 - code, -code) if code < 0 else (code, 0)
+        number, by_signal = (BY_SIGNAL - code, -code) if code < 0 else (code, 0)
         return Ending(number, by_signal, late, pid, io or {}, received)
 
     @property
@@ -66,7 +67,12 @@ class Ending:
         """The signal that interrupted the command, from a user or a batch system, also if the
         command handled it or a launcher passed it on; 0: none."""
         return self.received or next(
-            (number for number in _INTERRUPTING if number in (self.signal, self.status - 128)), 0
+            (
+                number
+                for number in _INTERRUPTING
+                if number in (self.signal, self.status - BY_SIGNAL)
+            ),
+            0,
         )
 
     def repeat(self) -> int:

@@ -57,7 +57,6 @@ _OF_KERNEL = {
     "syscalls_read": "syscr",
     "syscalls_write": "syscw",
 }
-_BY_SIGNAL = 128  # a larger exit status is that of a signal
 _START_TOGETHER = 60.0  # seconds within which the launchers of one run start
 _ATTEMPTS, _BETWEEN_ATTEMPTS = 4, 0.02  # to read a log that grows; seconds
 
@@ -256,7 +255,11 @@ def _set_command_end(job: Job, description: dict[str, Any]) -> None:
     if not isinstance(end, float) or not math.isfinite(end):
         return
     job.command_end = end - job.start
-    if description.get("launchers") != 1 or not isinstance(status, int) or status <= _BY_SIGNAL:
+    if (
+        description.get("launchers") != 1
+        or not isinstance(status, int)
+        or status <= wording.BY_SIGNAL
+    ):
         return
     first = processes[np.argmin(processes["start"])]
     same = np.flatnonzero(
