@@ -67,6 +67,7 @@ VALUES = [
     ("pack {empty} --shard-size 0", "0; expected at least one byte"),
     ("pack {empty} --shard-size -4", "-4; expected bytes, or a size such as 4M"),
     ("pack {empty} --shards 0", "0; expected a number from 1 on"),
+    ("checkpoint prune {empty} --keep 0", "0; expected a number from 1 on"),
     ("pack {empty} --level 99", "99; expected a number from 1 to 19"),
     ("unpack {empty} --max-size 2X", "2X; expected bytes, or a size such as 4M"),
     ("merge a b -o c --grid 2x", "2x; expected numbers from 1 on, such as 2x3x1"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pario import wording
 from pario.cli.arguments import add_plot, add_value, check_plot
 from pario.cli.bench_common import add_keeping, add_place, earlier, keep, place_below
-from pario.cli.numbers import positive_size, seconds, size
+from pario.cli.numbers import positive_size, seconds, several, size
 from pario.errors import ParioError
 from pario.progress import Line
 
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _sizes(text: str) -> tuple[int, ...]:
-    pieces = tuple(sorted({size(word) for word in text.split(",")}))
+    pieces = tuple(sorted({*several(size)(text)}))
     if pieces[0] < 8 or pieces[-1] > _LARGEST or any(piece % 8 for piece in pieces):
         raise argparse.ArgumentTypeError(f"{text}; expected multiples of 8 bytes, 1G at most")
     return pieces

@@ -13,6 +13,7 @@ from typing import Any
 from pario import wording
 from pario.cli.arguments import add_value
 from pario.cli.bench_common import add_keeping, add_place, add_ranks, earlier, keep, place_below
+from pario.cli.numbers import shape
 from pario.messages import print_lines
 from pario.prove.bench.s3d_table import FORMAT, GRID, PUBLISHED, RANKS, UNIT, VERSION, WAYS, rows_of
 
@@ -31,10 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _grid(text: str) -> tuple[int, ...]:
-    sides = text.split("x")
-    if len(sides) != 3 or not all(side.isdecimal() and int(side) > 0 for side in sides):
+    sides = shape(text)
+    if len(sides) != 3:
         raise argparse.ArgumentTypeError(f"{text}; expected three numbers such as 32x40x40")
-    return tuple(int(side) for side in reversed(sides))
+    return sides[::-1]
 
 
 def run(arguments: argparse.Namespace) -> int:

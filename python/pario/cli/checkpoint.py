@@ -9,6 +9,7 @@ from typing import Any
 
 from pario import wording
 from pario.cli.arguments import add_action, add_count, add_flag, add_output, add_value
+from pario.cli.numbers import positive
 from pario.cli.paths import path_or_url_text, path_text
 from pario.messages import print_json, print_line, print_note
 from pario.paths import is_url
@@ -91,13 +92,13 @@ def _add_prune(actions: Any) -> None:
     prune = _action(actions, "prune", "remove the checkpoints that no rule keeps", "path")
     prune.add_argument(
         "--keep",
-        type=int,
+        type=positive,
         required=True,
         metavar="N",
         help="keep the newest N; damaged ones do not count",
     )
-    add_value(prune, "--every", int, "N", "also keep steps that are multiples of N")
-    add_value(prune, "--best", int, "N", "also keep those with the N best values of --metric")
+    add_count(prune, "--every", None, "also keep steps that are multiples of N")
+    add_count(prune, "--best", None, "also keep those with the N best values of --metric")
     add_value(prune, "--metric", str, "NAME", "attribute of the checkpoints with a number", "")
     add_flag(prune, "--highest", "the highest values are the best, not the lowest")
 
@@ -382,8 +383,6 @@ def _prune(arguments: argparse.Namespace) -> int:
     from pario.checkpoint.retention import Keep, Retention
     from pario.checkpoint.store import Store
 
-    if arguments.keep < 1:
-        raise CheckpointError(f"--keep {arguments.keep}; expected a number from 1 on")
     rules = Keep(
         arguments.keep, arguments.every, arguments.best, arguments.metric, arguments.highest
     )

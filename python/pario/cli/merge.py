@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pario import wording
 from pario.cli.arguments import add_count, add_flag, add_output, add_value
+from pario.cli.numbers import shape
 from pario.cli.paths import path_text
 from pario.errors import ParioError
 from pario.messages import print_note
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "OUT", "a new file", path_text, required=True)
     parser.add_argument(
         "--grid",
-        type=_shape,
+        type=shape,
         metavar="PxQxR",
         help="processes along each axis: the parts are blocks of an array",
     )
@@ -43,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--block",
-        type=_shape,
+        type=shape,
         metavar="XxYxZ",
         help="parts are raw elements of blocks of this shape, not .npy",
     )
@@ -54,13 +55,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_flag(parser, "--fortran", "with --block: the first axis is the fastest in the parts")
     add_count(parser, "--threads", 4, "default 4")
-
-
-def _shape(text: str) -> tuple[int, ...]:
-    words = text.split("x")
-    if not all(word.isdecimal() and int(word) for word in words):
-        raise argparse.ArgumentTypeError(f"{text}; expected numbers from 1 on, such as 2x3x1")
-    return tuple(map(int, words))
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -66,6 +66,19 @@ def moment(text: str) -> float:
         ) from error
 
 
+def shape(text: str) -> tuple[int, ...]:
+    """Lengths of axes, at least 1, such as 2x3x1."""
+    words = text.split("x")
+    if not all(word.isdecimal() and int(word) for word in words):
+        raise argparse.ArgumentTypeError(f"{text}; expected numbers from 1 on, such as 2x3x1")
+    return tuple(map(int, words))
+
+
+def several(number: Callable[[str], int]) -> Callable[[str], tuple[int, ...]]:
+    """The type of numbers separated by commas, each of the type ``number``."""
+    return lambda text: tuple(map(number, text.split(",")))
+
+
 def between(least: int, most: int) -> Callable[[str], int]:
     """The type of numbers from ``least`` to ``most``."""
 

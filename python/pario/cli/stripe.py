@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pario.cli import stripe_advise, stripe_change, stripe_sweep
 from pario.cli.arguments import add_action, add_count, add_flag, add_value
-from pario.cli.numbers import positive, size
+from pario.cli.numbers import positive, several, size
 from pario.cli.paths import path_text
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _stripe_options(parser: argparse.ArgumentParser) -> None:
     add_value(parser, "--start", _number, "T", "first target (Lustre)", -1)
     parser.add_argument(
         "--targets",
-        type=_numbers,
+        type=several(_number),
         default=(),
         metavar="T,T,...",
         help="exactly these targets, in this order (Lustre)",
@@ -114,10 +114,6 @@ def _number(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text}; expected a number")
     return int(text)
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(map(_number, text.split(",")))
 
 
 def _part(text: str) -> Part:

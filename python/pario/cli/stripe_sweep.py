@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pario import wording
 from pario.cli.arguments import add_action, add_count, add_flag, add_plot, add_value, check_plot
-from pario.cli.numbers import between, positive, positive_size, seconds
+from pario.cli.numbers import between, positive, positive_size, seconds, several
 from pario.cli.paths import path, require_directory
 from pario.errors import ParioError
 from pario.messages import print_json, print_line, print_lines, print_note
@@ -77,13 +77,13 @@ def add_arguments(actions: Any) -> None:
 
 
 def _counts(text: str) -> tuple[int, ...]:
-    return tuple(sorted({between(1, 2000)(word) for word in text.split(",")}))
+    return tuple(sorted({*several(between(1, 2000))(text)}))
 
 
 def _units(text: str) -> tuple[int, ...]:
     from pario.fix.stripe.layout import GRANULE
 
-    found = tuple(sorted({positive_size(word) for word in text.split(",")}))
+    found = tuple(sorted({*several(positive_size)(text)}))
     if any(unit % GRANULE for unit in found):
         raise argparse.ArgumentTypeError(f"{text}; expected multiples of {wording.block(GRANULE)}")
     return found

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pario import wording
 from pario.cli.arguments import add_flag, add_logs, add_plot, add_value, check_plot
-from pario.cli.numbers import between
+from pario.cli.numbers import between, several
 from pario.cli.paths import path_text
 from pario.errors import ParioError
 from pario.messages import print_json, print_lines
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 #: Type of numbers of ranks, stripes and aggregators. The limit is beyond all machines; the model
 #: still answers within seconds.
 _COUNT = between(1, 1_000_000)
+_COUNTS = several(_COUNT)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,10 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             " system, pario bench --calibrate; else the recorded times)"
         ),
     )
-    add_value(parser, "--stripes", _numbers, "N,N,...", "stripes of its files (default 1)", (1,))
+    add_value(parser, "--stripes", _COUNTS, "N,N,...", "stripes of its files (default 1)", (1,))
     parser.add_argument(
         "--aggregators",
-        type=_numbers,
+        type=_COUNTS,
         default=(),
         metavar="N,N,...",
         help="aggregators of collective calls (default: chosen by pario)",
@@ -57,10 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_flag(parser, "--tables", "print predicted beside published times, in Markdown")
     add_plot(parser, "draw seconds of I/O by stripes")
     add_flag(parser, "--json", "print JSON")
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(_COUNT(word) for word in text.split(","))
 
 
 def run(arguments: argparse.Namespace) -> int:
