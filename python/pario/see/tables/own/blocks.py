@@ -118,6 +118,11 @@ class ProcessLog:
         """Return the notes of one kind, in the order of writing."""
         return (note for note in self.notes if note.get("note") == kind)
 
+    @property
+    def process_note(self) -> dict[str, Any]:
+        """The note about the process: host, program, arguments ...; empty if it is missing."""
+        return next(self.notes_of("process"), {})
+
 
 def read_log(path: Path, *, with_events: bool = True) -> ProcessLog:
     """Read the blocks of one process log. Without events the time does not grow with their number.

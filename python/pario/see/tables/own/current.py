@@ -129,7 +129,7 @@ def _path(job: Job, view: View, function: Function, row: Any, file: int) -> str:
     name = bytes(row["path"]).decode("utf-8", "backslashreplace")
     if function.name.removesuffix("64").endswith("at") and function.name != "stat":
         return name
-    directory = str(next(view.log.notes_of("process"), {}).get("cwd", ""))
+    directory = str(view.log.process_note.get("cwd", ""))
     return os.path.normpath(Path(directory) / name) if directory else name
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pario.see.tables.model import Dataset, Job
-from pario.see.tables.own.files import file_of, integer
+from pario.see.tables.own.files import integer, notes_on_files
 from pario.see.tables.own.view import View
 
 
@@ -20,15 +20,14 @@ def add_datasets(job: Job, views: Sequence[View], of_record: Sequence[NDArray[np
     and its first selection in each direction."""
     found: dict[int, Dataset] = {}
     boxes: dict[tuple[int, str], tuple[int, ...]] = {}
-    for view, files in zip(views, of_record, strict=True):
-        for note in view.log.notes_of("dataset"):
-            if (file := file_of(files, note)) >= 0:
-                noted = _dataset(file, note)
-                known = found.setdefault(file, noted)
-                if math.prod(noted.shape or (0,)) > math.prod(known.shape or (0,)):
-                    found[file] = replace(known, shape=noted.shape)
-        for note in view.log.notes_of("selection"):
-            boxes.setdefault((file_of(files, note), str(note.get("op"))), _extents(note.get("box")))
+    for _, file, note in notes_on_files(views, of_record, "dataset"):
+        if file >= 0:
+            noted = _dataset(file, note)
+            known = found.setdefault(file, noted)
+            if math.prod(noted.shape or (0,)) > math.prod(known.shape or (0,)):
+                found[file] = replace(known, shape=noted.shape)
+    for _, file, note in notes_on_files(views, of_record, "selection"):
+        boxes.setdefault((file, str(note.get("op"))), _extents(note.get("box")))
     job.datasets = [
         replace(
             dataset,

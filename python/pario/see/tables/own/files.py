@@ -214,45 +214,41 @@ def file_of(files: NDArray[np.int32], note: dict[str, Any]) -> int:
     return int(files[record]) if isinstance(record, int) and 0 <= record < len(files) else -1
 
 
+def notes_on_files(
+    views: Sequence[View], of_record: Sequence[NDArray[np.int32]], kind: str
+) -> Iterator[tuple[View, int, dict[str, Any]]]:
+    """Yield the notes of one kind of all processes, each with its process and its file (-1:
+    none)."""
+    for view, files in zip(views, of_record, strict=True):
+        for note in view.log.notes_of(kind):
+            yield view, file_of(files, note), note
+
+
 def _add_layouts(job: Job, views: Sequence[View], of_record: Sequence[NDArray[np.int32]]) -> None:
     numbers: dict[Layout, int] = {}
-    for view, files in zip(views, of_record, strict=True):
-        for note in view.log.notes_of("layout"):
-            file = file_of(files, note)
-            if file < 0:
-                continue
-            try:
-                layout = parse_layout(str(note.get("kind")), bytes.fromhex(str(note.get("value"))))
-            except ValueError as error:
-                job.messages.append(f"{job.path(file)}: layout not understood: {error}")
-                continue
-            job.files["layout"][file] = numbers.setdefault(layout, len(numbers))
+    for _, file, note in notes_on_files(views, of_record, "layout"):
+        if file < 0:
+            continue
+        try:
+            layout = parse_layout(str(note.get("kind")), bytes.fromhex(str(note.get("value"))))
+        except ValueError as error:
+            job.messages.append(f"{job.path(file)}: layout not understood: {error}")
+            continue
+        job.files["layout"][file] = numbers.setdefault(layout, len(numbers))
     job.layouts = list(numbers)
 
 
 def _add_hints(job: Job, views: Sequence[View], of_record: Sequence[NDArray[np.int32]]) -> None:
-    for view, files in zip(views, of_record, strict=True):
-        for note in view.log.notes_of("hint"):
-            file, when, hints = file_of(files, note), note.get("when"), note.get("hints")
-            if (
-                file >= 0
-                and (when == "requested" or when == "effective")
-                and isinstance(hints, dict)
-            ):
-                job.hints += [
-                    Hint(file, view.row, str(key), str(value), when) for key, value in hints.items()
-                ]
+    for view, file, note in notes_on_files(views, of_record, "hint"):
+        when, hints = note.get("when"), note.get("hints")
+        if file >= 0 and (when == "requested" or when == "effective") and isinstance(hints, dict):
+            job.hints += [
+                Hint(file, view.row, str(key), str(value), when) for key, value in hints.items()
+            ]
 
 
 def _add_views(job: Job, views: Sequence[View], of_record: Sequence[NDArray[np.int32]]) -> None:
-    for view, files in zip(views, of_record, strict=True):
-        for note in view.log.notes_of("view"):
-            if (file := file_of(files, note)) >= 0:
-                job.views.append(
-                    FileView(
-                        view.row,
-                        file,
-                        integer(note.get("displacement")),
-                        str(note.get("layout", "")),
-                    )
-                )
+    for view, file, note in notes_on_files(views, of_record, "view"):
+        if file >= 0:
+            displacement = integer(note.get("displacement"))
+            job.views.append(FileView(view.row, file, displacement, str(note.get("layout", ""))))

@@ -157,16 +157,12 @@ def _order(log: ProcessLog) -> tuple[bool, int, int]:
     return rank < 0, rank, log.process["start_realtime_ns"]
 
 
-def _process_note(log: ProcessLog) -> dict[str, Any]:
-    return next(log.notes_of("process"), {})
-
-
 def _host(log: ProcessLog) -> str:
-    return str(_process_note(log).get("host") or log.path.name.rsplit(".", 3)[0])
+    return str(log.process_note.get("host") or log.path.name.rsplit(".", 3)[0])
 
 
 def _machine(log: ProcessLog) -> str:
-    return str(_process_note(log).get("boot_id") or _host(log))
+    return str(log.process_note.get("boot_id") or _host(log))
 
 
 def _samples(logs: Sequence[ProcessLog]) -> list[Sample]:
@@ -214,7 +210,7 @@ def _add_processes(job: Job, views: Sequence[View], starts: Sequence[float]) -> 
         process = view.log.process
         row["rank"] = process["mpi_rank"] - 1
         row["host"], row["parent"] = view.host, process["ppid"]
-        row["exe"] = programs.number(str(_process_note(view.log).get("exe", "")))
+        row["exe"] = programs.number(str(view.log.process_note.get("exe", "")))
         for name in PROCESS_COLUMNS.keys() & process.keys():
             _fill_fact(row, view, name)
         row["start"], row["seen"] = start, view.time.moment(process["anchor1_ticks"])
@@ -344,7 +340,7 @@ def _read_description(job: Job, path: Path) -> dict[str, Any]:
 
 
 def _describe(job: Job, views: Sequence[View], description: dict[str, Any]) -> None:
-    first = _process_note(views[0].log)
+    first = views[0].log.process_note
     command = description.get("command") or first.get("argv") or []
     job.command = shlex.join(map(str, command)) if isinstance(command, list) else str(command)
     status = description.get("exit_status")

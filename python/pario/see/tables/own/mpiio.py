@@ -65,10 +65,8 @@ def _path_of(
     file = file_of(files, note)
     if file >= 0:
         return int(job.files["path"][file])
-    about = next(view.log.notes_of("process"), {})
-    return names.number(
-        posixpath.normpath(posixpath.join(str(about.get("cwd", "")), str(note.get("path", ""))))
-    )
+    directory = str(view.log.process_note.get("cwd", ""))
+    return names.number(posixpath.normpath(posixpath.join(directory, str(note.get("path", "")))))
 
 
 def _row(note: dict[str, Any], path: int, file: int) -> NDArray[Any]:

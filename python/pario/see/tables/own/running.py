@@ -46,7 +46,7 @@ def is_launcher_running(description: Path) -> bool:
 
 
 def _is_here(log: ProcessLog) -> bool:
-    note = next(log.notes_of("process"), {})
+    note = log.process_note
     try:
         boot = _BOOT_ID.read_text().strip()
     except OSError:

@@ -99,8 +99,7 @@ def _modules_of(view: View) -> dict[int, _Module]:
 def _script_of(view: View) -> tuple[Frame, ...]:
     """Return the outermost frame of a process that runs a script of Perl or similar, whose lines
     are not known."""
-    note: dict[str, Any] = next(view.log.notes_of("process"), {})
-    words = note.get("argv")
+    words = view.log.process_note.get("argv")
     script = script_of([str(word) for word in words]) if isinstance(words, list) else ""
     return (Frame(file=script),) if script else ()
 
