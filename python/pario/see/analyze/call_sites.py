@@ -15,12 +15,12 @@ from pario.see.analyze.arrays import Floats, Ints, Mask, Table, sums
 from pario.see.analyze.cells import KIND_OF_EVENTS, find_rows
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim
-from pario.see.analyze.model import CallSite, Evidence, StackRow
+from pario.see.analyze.model import MOST_ROWS, CallSite, Evidence, StackRow
 from pario.see.analyze.waiting import COMMUNICATION
 from pario.see.tables.model import EVENT_KINDS, Frame
 
-#: Call sites of a finding, and stacks of the flame graph.
-MOST_SITES, MOST_STACKS = 20, 1000
+#: Call sites of a finding.
+MOST_SITES = 20
 #: The least part of the calls of a finding whose stacks must be known to name its lines.
 ENOUGH_KNOWN = 0.5
 #: The part of the calls without a file in the log above which a line stands for them all.
@@ -246,7 +246,7 @@ class CallSites:
             total[0] += float(site["seconds"])
             total[1] += float(site["calls"])
         rows = [StackRow(key, value[0], int(value[1])) for key, value in sums.items()]
-        return tuple(sorted(rows, key=lambda row: -row.seconds)[:MOST_STACKS])
+        return tuple(sorted(rows, key=lambda row: -row.seconds)[:MOST_ROWS])
 
 
 def _events_of(kind: int) -> Iterable[int]:

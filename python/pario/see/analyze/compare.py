@@ -22,10 +22,9 @@ from pario.see.analyze.comparison import (
     Side,
     Unit,
 )
-from pario.see.analyze.model import Analysis, FileRow, Finding
+from pario.see.analyze.model import MOST_ROWS, Analysis, FileRow, Finding
 from pario.see.analyze.noise import LEAST_RUNS, noise
 
-MAX_FILES = 1000
 #: Relative changes below which a finding counts as unchanged.
 SAME_FINDING = 0.1
 #: Relative increase of system calls and their bytes from which on a message names it.
@@ -56,7 +55,7 @@ def compare(a: Runs, b: Runs, subject: str = "") -> Comparison:
         b=_side(b),
         measures=measures,
         findings=_findings(a.analyses, b.analyses),
-        files=files[:MAX_FILES],
+        files=files[:MOST_ROWS],
         file_total=len(files),
         outputs=_outputs(a, b),
         messages=(*_messages(a, b), *_name_increases(b.name, measures)),

@@ -9,12 +9,9 @@ import numpy as np
 
 from pario.see.analyze.arrays import Floats, Ints, Mask, counts, sums, unique_pairs
 from pario.see.analyze.cells import (
-    KINDS,
     META,
     MPIIO,
     POSIX,
-    READ,
-    WRITE,
     find_rows,
     of_library,
 )
@@ -139,6 +136,3 @@ class Facts(RowFacts):
         if not self.lanes.mpi or len(lanes) >= self.ranks or (lanes < 0).any():
             return ()
         return tuple(int(lane) for lane in lanes)
-
-
-__all__ = ["KINDS", "META", "READ", "WRITE", "Facts"]

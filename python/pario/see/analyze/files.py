@@ -8,11 +8,9 @@ import numpy as np
 from pario.see.analyze.arrays import Floats, Table, counts, sums
 from pario.see.analyze.cells import KINDS, META, METADATA, READ, WRITE
 from pario.see.analyze.facts import Facts
-from pario.see.analyze.model import FileRow
+from pario.see.analyze.model import MOST_ROWS, FileRow
 from pario.see.analyze.scope import KERNEL, LIBRARY, MISSING, PARIO, PIPE, STREAM
 from pario.see.tables.model import LAYERS
-
-MAX_FILE_ROWS = 1000
 
 #: Rows that sum up the files of one origin: name of the group, and title of the row.
 GROUPS = {
@@ -33,7 +31,7 @@ def file_table(facts: Facts) -> tuple[tuple[FileRow, ...], int]:
     )
     order = np.argsort(-columns.seconds, kind="stable")
     order = order[used[order]]
-    single = tuple(columns.row(int(file)) for file in order[:MAX_FILE_ROWS])
+    single = tuple(columns.row(int(file)) for file in order[:MOST_ROWS])
     return single + _groups(facts), len(order)
 
 

@@ -17,9 +17,10 @@ Bound = Literal["io", "communication", "waiting", "compute", "idle", "little", "
 #: unexplained: I/O costs much, and no finding explains it; unknown: the log does not tell.
 Grade = Literal["worthwhile", "healthy", "unexplained", "unknown"]
 
-
 #: The share of a run's bytes from which on it read its files from storage.
 COLD = 0.5
+#: The most rows of each table; the last ones are left out.
+MOST_ROWS = 1000
 
 
 @dataclass(frozen=True)
@@ -434,7 +435,7 @@ class Analysis:
     verdict: Verdict
     findings: tuple[Finding, ...]  # by seconds, most first
     functions: tuple[FunctionRow, ...]
-    files: tuple[FileRow, ...]  # by seconds, at most 1000; after them the groups
+    files: tuple[FileRow, ...]  # by seconds, at most MOST_ROWS; after them the groups
     file_total: int  # single files, shown or not
     filesystems: tuple[FileSystemRow, ...]
     sizes: tuple[SizeRow, ...]
@@ -445,13 +446,13 @@ class Analysis:
     messages: tuple[str, ...] = ()
     # settings of pario's own MPI-IO and of buffers, failed ones first
     audit: tuple[HintRow, ...] = ()
-    streams: tuple[StreamRow, ...] = ()  # buffered files by the program's calls, at most 1000
+    streams: tuple[StreamRow, ...] = ()  # buffered files by the program's calls
     streams_total: int = 0
     loaders: tuple[LoaderRow, ...] = ()  # by waits of training loops, longest first
-    mpiio: tuple[MpiioRow, ...] = ()  # files of pario's own MPI-IO by time, at most 1000
+    mpiio: tuple[MpiioRow, ...] = ()  # files of pario's own MPI-IO by time
     mpiio_total: int = 0
     outliers: tuple[Outlier, ...] = ()  # single slow calls, longest first, at most 10
-    stacks: tuple[StackRow, ...] = ()  # call stacks of I/O by seconds, at most 1000
+    stacks: tuple[StackRow, ...] = ()  # call stacks of I/O by seconds
     kernel: KernelTotals | None = None  # None: the log has no counters of the kernel
     progress: Progress = field(default_factory=Progress)
     overlaps: tuple[OverlappingWrites, ...] = ()  # possible corruption, most bytes first

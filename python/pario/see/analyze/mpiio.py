@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from pario.see.analyze.model import MOST_ROWS
 from pario.see.analyze.mpiio_model import MpiioPhase, MpiioRow
 from pario.see.tables.model import MPIIO_LARGEST, MPIIO_PHASES, MPIIO_SUMS, Job
 
-#: Files in an analysis.
-MOST_ROWS = 1000
 _WHICH = ("least", "mean", "most")
 
 

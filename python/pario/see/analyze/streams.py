@@ -7,35 +7,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pario.see.analyze.model import StreamRow
+from pario.see.analyze.cells import POSIX
+from pario.see.analyze.model import MOST_ROWS, StreamRow
 from pario.see.tables.model import Job
 
-#: Files in an analysis.
-MOST_ROWS = 1000
 _COUNTS = (
-    *(
-        "reads",
-        "writes",
-        "buffered_read_bytes",
-        "buffered_write_bytes",
-        "system_reads",
-        "system_read_bytes",
-    ),
-    *(
-        "system_writes",
-        "system_write_bytes",
-        "buffers_used",
-        "prefetches",
-        "preflushes",
-        "wasted_bytes",
-    ),
+    "reads",
+    "writes",
+    "buffered_read_bytes",
+    "buffered_write_bytes",
+    "system_reads",
+    "system_read_bytes",
+    "system_writes",
+    "system_write_bytes",
+    "buffers_used",
+    "prefetches",
+    "preflushes",
+    "wasted_bytes",
 )
 _SECONDS = ("system_read_time", "system_write_time")
 
 
 def streams(job: Job) -> tuple[tuple[StreamRow, ...], int]:
     """Return the buffered files by calls of the program, most first, and their number."""
-    posix = job.records[job.records["layer"] == 0]
+    posix = job.records[job.records["layer"] == POSIX]
     buffered = (
         posix["buffered_read_bytes"] + posix["buffered_write_bytes"] + posix["system_reads"] > 0
     )
