@@ -1,4 +1,4 @@
-"""A server of objects in memory: python cloud_server.py google | azure | hub
+"""A server of objects in memory: python -m tests.python.support.cloud_server google | azure | hub
 
 Prints its address. It answers the requests of obstore and huggingface_hub, and is no emulator of
 these services:
@@ -20,31 +20,25 @@ import json
 import re
 import sys
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
-Headers = dict[str, str]
+from tests.python.support.http_servers import AnsweringHandler, find_range, serve
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(AnsweringHandler):
     """Objects by path, and uploads in parts by their identification."""
 
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
     objects: ClassVar[dict[str, bytes]] = {}
     parts: ClassVar[dict[str, dict[str, bytes]]] = {}
     counts_from_end = True
-
-    def log_message(self, *_: object) -> None:
-        pass
 
     def parse(self) -> None:
         """Sets the path, the query and the body of the request."""
         address = urlsplit(self.path)
         self.place = unquote(address.path)
         self.query = {name: values[0] for name, values in parse_qs(address.query, True).items()}
-        self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.body = self.read_body()
 
     def do_GET(self) -> None:
         self.parse()
@@ -67,24 +61,13 @@ class Handler(BaseHTTPRequestHandler):
         wanted = self.headers.get("Range")
         if not wanted:
             return self.answer(200, data, headers)
-        first, _, last = wanted.removeprefix("bytes=").partition("-")
-        if not first and not self.counts_from_end:
+        if wanted.startswith("bytes=-") and not self.counts_from_end:
             return self.answer(400)
-        begin = int(first) if first else max(0, len(data) - int(last))
-        end = min(len(data), int(last) + 1) if first and last else len(data)
+        begin, end = find_range(wanted, len(data))
         if begin >= end:
             return self.answer(416)
         headers["Content-Range"] = f"bytes {begin}-{end - 1}/{len(data)}"
         return self.answer(206, data[begin:end], headers)
-
-    def answer(self, status: int, data: bytes = b"", headers: Headers | None = None) -> None:
-        self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
 
     def answer_json(self, value: object) -> None:
         self.answer(200, json.dumps(value).encode(), {"Content-Type": "application/json"})
@@ -226,13 +209,6 @@ def describe(name: str, data: bytes) -> dict[str, object]:
     return {"type": "file", "path": name, "size": len(data), "oid": tag(data).strip('"')}
 
 
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 256
-
-
 if __name__ == "__main__":
     kinds = {"google": Google, "azure": Azure, "hub": Hub}
-    server = Server(("127.0.0.1", 0), kinds[sys.argv[1]])
-    print(f"http://127.0.0.1:{server.server_port}", flush=True)
-    server.serve_forever()
+    serve(kinds[sys.argv[1]])

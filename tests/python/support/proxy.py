@@ -1,4 +1,4 @@
-"""A proxy for HTTP/1.1: python proxy.py PORT_OF_THE_SERVER LATENCY
+"""A proxy for HTTP/1.1: python -m tests.python.support.proxy PORT_OF_THE_SERVER LATENCY
 
 Prints its address. Answers each request ``LATENCY`` seconds late. ``PUT /__proxy__/faults`` sets a
 list of faults, each for one request; ``PUT /__proxy__/release`` continues the requests that are
@@ -14,8 +14,9 @@ import struct
 import sys
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.python.support.http_servers import AnsweringHandler, serve
 
 BEHIND, LATENCY = int(sys.argv[1]), float(sys.argv[2])
 BEGIN = time.monotonic()
@@ -25,10 +26,7 @@ REQUESTS: list[dict[str, Any]] = []
 FAULTS: list[dict[str, Any]] = []
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
+class Handler(AnsweringHandler):
     def setup(self) -> None:
         super().setup()
         self.behind = http.client.HTTPConnection("127.0.0.1", BEHIND)
@@ -37,12 +35,9 @@ class Handler(BaseHTTPRequestHandler):
         self.behind.close()
         super().finish()
 
-    def log_message(self, *_: object) -> None:
-        pass
-
     def handle_any(self) -> None:
         begin = time.monotonic() - BEGIN
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self.read_body()
         if self.path.startswith("/__proxy__/"):
             return self.control(body)
         fault = self.take_fault()
@@ -66,7 +61,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             status, headers, data = self.forward(body)
         row["status"], row["end"] = status, time.monotonic() - BEGIN
-        return self.answer(status, headers, data, cut=fault["kind"] == "cut")
+        return self.pass_on(status, headers, data, cut=fault["kind"] == "cut")
 
     do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = handle_any
 
@@ -90,7 +85,7 @@ class Handler(BaseHTTPRequestHandler):
             answer = self.behind.getresponse()
         return answer.status, dict(answer.getheaders()), answer.read()
 
-    def answer(self, status: int, headers: dict[str, str], data: bytes, cut: bool) -> None:
+    def pass_on(self, status: int, headers: dict[str, str], data: bytes, cut: bool) -> None:
         self.send_response(status)
         length = str(len(data))
         for name, value in headers.items():
@@ -128,15 +123,8 @@ class Handler(BaseHTTPRequestHandler):
             elif self.command == "PUT":
                 rows[:] = given
             data = json.dumps(rows).encode()
-        self.answer(200, {}, data, cut=False)
-
-
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 256
+        self.answer(200, data)
 
 
 if __name__ == "__main__":
-    server = Server(("127.0.0.1", 0), Handler)
-    print(f"http://127.0.0.1:{server.server_port}", flush=True)
-    server.serve_forever()
+    serve(Handler)

@@ -22,7 +22,7 @@ from tests.support.waiting import LateError, wait_until
 if TYPE_CHECKING:
     import pytest
 
-_HERE = Path(__file__).parent
+_ROOT = Path(__file__).parents[3]
 #: Seconds that the proxy adds to each answer.
 LATENCY = 0.02
 #: moto asks for a signature, and does not compare it.
@@ -115,16 +115,22 @@ class Proxy:
 @contextmanager
 def run_server(command: Sequence[object]) -> Iterator[str]:
     """A running server, which prints its address; the address. It is ended after the test."""
-    with start_command(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "cwd": _ROOT}
+    with start_command(command, **options) as running:
         address = running.stdout.readline().strip()
         assert address, f"{command} ended before it listened"
         yield address
 
 
+def _module(name: str, *arguments: object) -> list[object]:
+    """The command of a server of this package."""
+    return [sys.executable, "-m", f"{__package__}.{name}", *arguments]
+
+
 @contextmanager
 def run_proxy(address: str, latency: float = LATENCY) -> Iterator[Proxy]:
     """A proxy in front of the server at ``address``."""
-    command = [sys.executable, _HERE / "proxy.py", address.rpartition(":")[2], latency]
+    command = _module("proxy", address.rpartition(":")[2], latency)
     with run_server(command) as proxy:
         yield Proxy(proxy)
 
@@ -147,16 +153,17 @@ def run_s3_server(latency: float = LATENCY) -> Iterator[Proxy]:
 @contextmanager
 def run_http_server(directory: Path, latency: float = LATENCY) -> Iterator[Proxy]:
     """A server of the files of a directory, with ranges, behind a proxy."""
-    command = [sys.executable, _HERE / "range_server.py", directory]
-    with run_server(command) as address, run_proxy(address, latency) as proxy:
+    with (
+        run_server(_module("range_server", directory)) as address,
+        run_proxy(address, latency) as proxy,
+    ):
         yield proxy
 
 
 @contextmanager
 def run_cloud_server(kind: str, latency: float = 0) -> Iterator[Proxy]:
     """A server of :mod:`cloud_server` behind a proxy."""
-    command = [sys.executable, _HERE / "cloud_server.py", kind]
-    with run_server(command) as address, run_proxy(address, latency) as proxy:
+    with run_server(_module("cloud_server", kind)) as address, run_proxy(address, latency) as proxy:
         yield proxy
 
 
