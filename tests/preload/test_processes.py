@@ -47,6 +47,16 @@ def test_every_exit_keeps_the_log_and_the_status(
     check_end(trace(build("ends.c"), how, given), work, status, (kind, status))
 
 
+def test_threads_with_the_smallest_stacks_are_traced(
+    trace: Trace, build: Compile, work: Path
+) -> None:
+    run = trace(build("small_stack.c"))
+    if run.status == 77:
+        pytest.skip("this machine has no stacks of 16 KiB")
+    assert run.status == 0
+    assert [run.counts(work / f"small{i}")["writes"] for i in range(8)] == [20] * 8
+
+
 @pytest.mark.parametrize("name", FATAL)
 def test_every_fatal_signal_keeps_the_log(
     trace: Trace, build: Compile, work: Path, name: str

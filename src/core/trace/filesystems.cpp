@@ -12,8 +12,11 @@
 namespace pario::trace {
 namespace {
 
-// Hosts of many containers have thousands of mounts.
-constexpr std::size_t kMountinfoSize = 4 << 20;
+/// The texts of a query; too large for the stack of a thread or of a signal handler.
+struct Texts {
+  char mountinfo[4 << 20];  // hosts of many containers have thousands of mounts
+  char mount[kPage], source[kPage], note[8 * kPage];
+};
 
 const char* layout_attribute(std::string_view mount_type) {
   const layout::Traits* traits = layout::find_mount_traits(mount_type);
@@ -50,10 +53,11 @@ std::string_view unescape(std::string_view text, base::TextBuffer& out) {
   return out.view();
 }
 
-void write_note(std::uint64_t id, const Target& target, const Mount& mount) {
+void write_note(std::uint64_t id, const Target& target, const Mount& mount, Texts& texts) {
   const struct statfs facts = statistics(target);
-  base::Text<kPage> path, source;
-  base::Text<8 * kPage> line;
+  base::TextBuffer path(texts.mount, sizeof texts.mount);
+  base::TextBuffer source(texts.source, sizeof texts.source);
+  base::TextBuffer line(texts.note, sizeof texts.note);
   base::Json json(line);
   json.begin_object().member("note", "filesystem").member("id", id).member("type", mount.type);
   json.member("mount", unescape(mount.mount, path))
@@ -80,15 +84,16 @@ const FileSystem* FileSystems::get(const Target& target, std::uint64_t device) {
   const base::SpinLock lock(lock_);
   if (const FileSystem* known = find(device)) return known;
   if (count_ == kMost) return nullptr;
-  auto* text = reinterpret_cast<char*>(base::map_memory(kMountinfoSize));
+  auto* texts = reinterpret_cast<Texts*>(base::map_memory(sizeof(Texts)));
+  if (texts == nullptr) return nullptr;
   const long size =
-      text == nullptr ? 0 : read_own_file("/proc/self/mountinfo", text, kMountinfoSize);
-  const std::string_view mountinfo(text, size > 0 ? static_cast<std::size_t>(size) : 0);
+      read_own_file("/proc/self/mountinfo", texts->mountinfo, sizeof texts->mountinfo);
+  const std::string_view mountinfo(texts->mountinfo, static_cast<std::size_t>(std::max(size, 0L)));
   const Mount mount = find_mount(mountinfo, mount_id(target), device).value_or(Mount{});
   FileSystem& added = known_[count_];
   added = {device, count_ + 1, layout_attribute(mount.type)};
-  write_note(added.id, target, mount);
-  if (text != nullptr) base::unmap(text, kMountinfoSize);
+  write_note(added.id, target, mount, *texts);
+  base::unmap(texts, sizeof(Texts));
   std::atomic_ref(count_).store(count_ + 1, std::memory_order_release);
   return &added;
 }

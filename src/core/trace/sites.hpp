@@ -56,7 +56,7 @@ class Stacks {
   std::uint32_t number_of(std::span<const stack::Frame> frames);
   void add_text(base::TextBuffer& text, std::span<const stack::Frame> frames);
   std::uint32_t module_of(std::uint64_t address, std::uint64_t& bias);
-  static bool write_module(const stack::Object& object, std::uint32_t number);
+  bool write_module(const stack::Object& object, std::uint32_t number);
 
   std::uint64_t lock_ = 0;
   Tables* tables_ = nullptr;

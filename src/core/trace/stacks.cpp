@@ -83,7 +83,7 @@ std::uint32_t Stacks::number_of(std::span<const stack::Frame> frames) {
 void Stacks::add_text(base::TextBuffer& text, std::span<const stack::Frame> frames) {
   std::uint32_t modules[stack::kMostFrames];
   std::uint64_t biases[stack::kMostFrames] = {};
-  for (std::size_t i = 0; i < frames.size(); ++i)  // writes the notes of new modules first
+  for (std::size_t i = 0; i < frames.size(); ++i)  // writes the notes of new modules first, in text
     modules[i] = module_of(frames[i].address - 1, biases[i]);
   base::Json json(text);
   json.begin_object().member("note", "stack").key("python").begin_array();
@@ -118,16 +118,17 @@ std::uint32_t Stacks::module_of(std::uint64_t address, std::uint64_t& bias) {
   return modules_;
 }
 
-/// Writes the note of a module. True if it is the interpreter of Python.
+/// Writes the note of a module, in the memory for the text of a stack. True if it is the
+/// interpreter of Python.
 bool Stacks::write_module(const stack::Object& object, std::uint32_t number) {
-  char program[kPage];
+  char* const program = tables_->text;
   const char* path = object.name;
-  if (*path == 0 && base::read_link("/proc/self/exe", program, sizeof program) > 0) path = program;
+  if (*path == 0 && base::read_link("/proc/self/exe", program, kPage) > 0) path = program;
   base::Text<128> id;
   for (const unsigned char byte : stack::build_id_of(object).first(
            std::min<std::size_t>(stack::build_id_of(object).size(), 32)))
     id.add(kHexDigits[byte >> 4]).add(kHexDigits[byte & 15]);
-  base::Text<2 * kPage> text;
+  base::TextBuffer text(program + kPage, 2 * kPage);
   base::Json json(text);
   json.begin_object().member("note", "module").member("number", number).member("path", path);
   json.member("address", object.bias).member("build_id", id.view()).end_object();
