@@ -122,7 +122,9 @@ Outcome Transfer::prepare() {
   access_.view = file_.view.bytes;
   representation_ = file_.view.representation;
   if (!representation_->native()) file_size_ = size_in_file(arguments_.type, *representation_);
-  access_.bytes = file_size_ * static_cast<std::uint64_t>(arguments_.count);
+  if (__builtin_mul_overflow(file_size_, arguments_.count, &access_.bytes) ||
+      static_cast<std::int64_t>(access_.bytes) < 0)
+    return refuse(k(MPI_ERR_COUNT), call_, "the data is larger than the largest file");
   if (access_.bytes % access_.view.etype_size != 0)
     return refuse(k(MPI_ERR_IO), call_, "only whole elementary types of the view can be accessed");
   if (access_.bytes != 0 && access_.view.filetype.size() == 0)

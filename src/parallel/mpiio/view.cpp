@@ -139,10 +139,13 @@ Outcome destination(const Call& call, File& file, std::uint64_t current, std::ui
   } else if (whence != k(MPI_SEEK_SET)) {
     return refuse(k(MPI_ERR_ARG), call, "whence is none of MPI_SEEK_SET, CUR and END");
   }
-  const std::int64_t etypes = static_cast<std::int64_t>(origin / etype) + call.offset(1);
+  std::int64_t etypes = 0, bytes = 0;
+  if (__builtin_add_overflow(static_cast<std::int64_t>(origin / etype), call.offset(1), &etypes) ||
+      __builtin_mul_overflow(etypes, etype, &bytes))
+    return refuse(k(MPI_ERR_ARG), call, "the offset is too large");
   if (etypes < 0)
     return refuse(k(MPI_ERR_ARG), call, "the offset lies before the beginning of the view");
-  position = static_cast<std::uint64_t>(etypes) * etype;
+  position = static_cast<std::uint64_t>(bytes);
   return {};
 }
 

@@ -179,6 +179,14 @@ int main(int argc, char** argv) {
     MPI_Error_class(e, &cls);
     CHECK(cls == MPI_ERR_NOT_SAME);
   }
+  /* 2^61 doubles are 2^64 bytes */
+  MPI_Offset place = 0;
+  CHECK(MPI_File_set_view(f, 0, MPI_DOUBLE, MPI_DOUBLE, "native", MPI_INFO_NULL) == 0);
+  CHECK(MPI_File_seek(f, 3, MPI_SEEK_SET) == 0);
+  e = MPI_File_seek(f, (MPI_Offset)1 << 61, MPI_SEEK_SET);
+  MPI_Error_class(e, &cls);
+  CHECK(cls == MPI_ERR_ARG);
+  CHECK(MPI_File_get_position(f, &place) == 0 && place == 3);
   CHECK(MPI_File_close(&f) == 0);
   CHECK(f == MPI_FILE_NULL);
   MPI_Type_free(&t);
