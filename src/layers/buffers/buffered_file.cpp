@@ -39,8 +39,8 @@ long BufferedFile::write_locked(FileLock& lock, Handle& handle, std::span<const 
                                 StartOffset at) {
   if ((!state_.active && !resume_buffering()) || !handle.writes) [[unlikely]]
     return kPass;
-  if (write_behind_.has_error()) [[unlikely]]
-    return write_behind_.report_error();
+  if (handle.error != 0) [[unlikely]]
+    return context_.handles.report_error(handle);
   read_ahead_.discard_all(lock);
   return write_behind_.write(lock, handle, pieces, at);
 }
@@ -136,11 +136,11 @@ void BufferedFile::reload_offset(Handle& handle) {
 
 // ---- flushing
 
-long BufferedFile::flush() {
+long BufferedFile::flush(Handle& handle) {
   Call call(*this);
   if (!call.is_held()) return 0;
   write_behind_.drain(call.lock());
-  return write_behind_.report_error();
+  return context_.handles.report_error(handle);
 }
 
 void BufferedFile::sync_to_kernel() {

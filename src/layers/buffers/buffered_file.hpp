@@ -48,12 +48,14 @@ class BufferedFile {
   long read(Handle& handle, std::span<const iovec> pieces, StartOffset at);
   long seek(Handle& handle, std::int64_t offset, int whence);
   std::uint64_t position(const Handle& handle);
-  long flush();
+  long flush(Handle& handle);
   void sync_to_kernel();
   void reload_offset(Handle& handle);
   bool keep_handle(Handle& handle, DirtyBytes dirty);
-  /// Writes the dirty bytes, and uses `descriptor` for the handle from now on.
-  long change_descriptor(Handle& handle, int descriptor);
+  /// Writes the dirty bytes before a descriptor is closed, and uses `other` for the handle from now
+  /// on, if there is another descriptor (not negative). Returns the deferred error of a handle that
+  /// ends.
+  long close_descriptor(Handle& handle, int other);
   /// Stops buffering; `pause`: only until the children with the file's descriptors have ended.
   void stop_buffering(Reason reason, bool pause = false);
   /// Records that children get the file's descriptors.

@@ -13,6 +13,7 @@ bool BufferedFile::open(int descriptor, const struct stat& status, const hints::
   context_.backing.set(file_id_of(status), path, hints.writeback);
   context_.statistics = {};
   context_.clock = {};
+  context_.handles.clear();
   state_ = {.active = true};
   write_behind_.start(context_);
   read_ahead_.start(context_);
@@ -47,14 +48,15 @@ bool BufferedFile::remove_handle(Handle& handle) {
   return context_.handles.is_empty() && !state_.inherited;
 }
 
-long BufferedFile::change_descriptor(Handle& handle, int descriptor) {
+long BufferedFile::close_descriptor(Handle& handle, int other) {
   Call call(*this);
   CallTimer timer(context_.statistics.close, context_.clock, context_.hints.verbose);
   write_behind_.drain(call.lock());
   read_ahead_.discard_all(call.lock());
-  handle.descriptor = descriptor;
   timer.count(0);
-  return write_behind_.report_error();
+  if (other >= 0) return handle.descriptor = other, 0;
+  // Programs ignore the result of closing a file that they read.
+  return handle.writes ? context_.handles.report_error(handle) : 0;
 }
 
 bool BufferedFile::keep_handle(Handle& handle, DirtyBytes dirty) {
@@ -65,7 +67,7 @@ bool BufferedFile::keep_handle(Handle& handle, DirtyBytes dirty) {
   read_ahead_.discard_all(call.lock());
   const bool has_nothing_to_write =
       dirty == DirtyBytes::enqueue && context_.windows.dirty_end() == 0;
-  if (write_behind_.has_error() || has_nothing_to_write) return false;
+  if (handle.error != 0 || has_nothing_to_write) return false;
   handle.rewound = handle.appends;
   handle.writes_once = dirty == DirtyBytes::flush && handle.write_calls <= 1;
   handle.write_calls = 0;

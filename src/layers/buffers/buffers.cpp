@@ -47,8 +47,7 @@ bool is_descriptor_of(const Handle& handle, int descriptor) {
 }
 
 long close(Handle& handle, int other) {
-  const int descriptor = other >= 0 ? other : handle.descriptor;
-  const long error = handle.file->change_descriptor(handle, descriptor);
+  const long error = handle.file->close_descriptor(handle, other);
   registry::remove_reference(handle, other < 0);
   return error;
 }
@@ -71,7 +70,7 @@ long seek(Handle& handle, std::int64_t offset, int whence) {
 
 std::uint64_t position(Handle& handle) { return handle.file->position(handle); }
 
-long flush(Handle& handle) { return handle.file->flush(); }
+long flush(Handle& handle) { return handle.file->flush(handle); }
 
 bool flush_file(dev_t device, ino_t inode) {
   if (is_idle()) return false;

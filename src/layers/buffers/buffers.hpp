@@ -12,8 +12,9 @@
 // Contract, unless a function says otherwise:
 // - Results are those of the system call: a value >= 0, or -errno. kPass means that the caller has
 //   to make the real call; the bytes of the file and the kernel's offset are ready for it.
-// - The error of a write in the background is a deferred error: the next write(), flush() or
-//   close() of the file returns it, once. stderr and the log name the lost bytes in any case.
+// - The error of a write in the background is a deferred error: for each handle of the file, its
+//   next write(), flush() or last close() returns it, once; close() not for a handle that only
+//   reads. stderr and the log name the lost bytes in any case.
 // - All functions are thread-safe, and use neither heap nor stdio nor exceptions.
 // - Functions of a Handle may be called in signal handlers. If the handler interrupts one of them
 //   on the same file, write() keeps the bytes until the interrupted call ends (-EAGAIN: more than

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 namespace pario::buffers {
 namespace {
 
@@ -28,6 +30,7 @@ void apply_rewind(Handle& handle) {
 }
 
 void HandleList::add(Handle& handle) {
+  handle.error = unseen_error_;
   handle.next = first_;
   first_ = &handle;
 }
@@ -46,14 +49,22 @@ bool HandleList::has_writer() const {
   return false;
 }
 
-void HandleList::store_offsets() {
-  for (Handle* handle = first_; handle != nullptr; handle = handle->next) store_offset(*handle);
-}
+void HandleList::store_offsets() { for_each(store_offset); }
 
 bool HandleList::load_offsets(FileId id) {
   for (Handle* handle = first_; handle != nullptr; handle = handle->next)
     if (!load_offset(*handle, id)) return false;
   return true;
+}
+
+void HandleList::defer_error(long error) {
+  unseen_error_ = error;
+  for_each([=](Handle& handle) { handle.error = error; });
+}
+
+long HandleList::report_error(Handle& handle) {
+  if (handle.error != 0) unseen_error_ = 0;
+  return std::exchange(handle.error, 0);
 }
 
 }  // namespace pario::buffers

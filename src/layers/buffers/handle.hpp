@@ -23,6 +23,7 @@ struct Handle {
   std::uint32_t write_calls = 0;       ///< since the program opened it
   bool writes_once = false;            ///< one write in the last opening of the file, or none
   bool rewound = false;  ///< appends, and starts at offset 0, independent of the kernel's
+  long error = 0;        ///< deferred: -errno of a write that has failed, not reported yet
 };
 
 /// Moves the kernel's offset of an appending handle to 0 if the handle was rewound.
@@ -33,7 +34,10 @@ class HandleList {
  public:
   void add(Handle& handle);
   void remove(Handle& handle);
-  void clear() { first_ = nullptr; }
+  void clear() {
+    first_ = nullptr;
+    unseen_error_ = 0;
+  }
   bool is_empty() const { return first_ == nullptr; }
   bool has_writer() const;
   /// Stores the offsets in the kernel.
@@ -41,8 +45,19 @@ class HandleList {
   /// Reads the offsets from the kernel; false if a descriptor is no longer open on the file.
   bool load_offsets(FileId id);
 
+  /// Calls a function for each open description.
+  template <class Visit>
+  void for_each(Visit visit) {
+    for (Handle* handle = first_; handle != nullptr; handle = handle->next) visit(*handle);
+  }
+  /// Keeps the error of a write for each handle, and for the next one if none reports it before.
+  void defer_error(long error);
+  /// Returns and clears the deferred error of a handle (-errno or 0).
+  long report_error(Handle& handle);
+
  private:
   Handle* first_ = nullptr;
+  long unseen_error_ = 0;
 };
 
 }  // namespace pario::buffers

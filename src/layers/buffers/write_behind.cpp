@@ -16,7 +16,6 @@ constexpr std::uint64_t kSignalPatienceNs = 5'000'000'000;
 
 void WriteBehind::start(FileContext& context) {
   context_ = &context;
-  error_ = 0;
   restart();
 }
 
@@ -64,7 +63,7 @@ bool WriteBehind::is_within_limit(std::uint64_t offset, std::uint64_t bytes) con
 long WriteBehind::write_through(FileLock& lock, Handle& handle, std::span<const iovec> pieces,
                                 StartOffset at) {
   drain(lock);
-  if (error_ != 0) return report_error();
+  if (handle.error != 0) return context_->handles.report_error(handle);
   if (handle.appends) {
     handle.offset += bytes_of(pieces);
     handle.rewound &= static_cast<bool>(at);  // pwrite does not move the offset
@@ -207,7 +206,7 @@ void WriteBehind::finish_write(Buffer& buffer, const TransferResult& result) {
   calls.calls += result.calls.calls;
   calls.bytes += result.calls.bytes;
   calls.ticks += result.calls.ticks;
-  if (result.error != 0) error_ = result.error;
+  if (result.error != 0) context_->handles.defer_error(result.error);
   buffer.state = Buffer::State::empty;
 }
 

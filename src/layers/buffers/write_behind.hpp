@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <span>
-#include <utility>
 
 #include "layers/buffers/file_context.hpp"
 #include "layers/buffers/file_lock.hpp"
@@ -12,7 +11,7 @@
 namespace pario::buffers {
 
 /// Collects the writes of the program in windows, hands full and expired windows to the background
-/// thread, and keeps the deferred error. The caller holds the file's lock in all functions but
+/// thread, and defers errors to the handles. The caller holds the file's lock in all functions but
 /// write_queued() and flush_in_signal_handler().
 class WriteBehind {
  public:
@@ -27,9 +26,6 @@ class WriteBehind {
 
   /// True if the dirty bytes are to be appended: the kernel decides about their offsets.
   bool is_appending() const { return appending_; }
-  bool has_error() const { return error_ != 0; }
-  /// Returns and clears the deferred error (-errno or 0).
-  long report_error() { return std::exchange(error_, 0); }
 
   /// Writes all dirty bytes: waits for queued buffers, and writes the others in this thread.
   void drain(FileLock& lock);
@@ -62,7 +58,6 @@ class WriteBehind {
   FileContext* context_ = nullptr;
   Buffer* last_ = nullptr;        ///< the buffer of the last write
   std::uint64_t size_limit_ = 0;  ///< the kernel refuses bytes beyond it (RLIMIT_FSIZE)
-  long error_ = 0;                ///< deferred, -errno
   bool appending_ = false;
 };
 
