@@ -1,5 +1,7 @@
 #include "core/symbols/references.hpp"
 
+#include "core/symbols/symbols.hpp"
+
 namespace pario::symbols {
 namespace {
 
@@ -98,6 +100,32 @@ Reference find_reference(const link_map& object, std::string_view name) {
 
 Reference find_reference(const link_map& object, bool (*accepts)(std::string_view)) {
   return find(object, accepts);
+}
+
+unsigned long long count_loadings() {
+  unsigned long long count = 0;
+  const auto read_count = [](dl_phdr_info* object, std::size_t, void* result) {
+    *static_cast<unsigned long long*>(result) = object->dlpi_adds;
+    return 1;
+  };
+  dl_iterate_phdr(read_count, &count);
+  return count;
+}
+
+bool is_referenced(bool (*accepts)(std::string_view)) {
+  struct Search {
+    bool (*accepts)(std::string_view);
+    bool found = false;
+  } search{accepts};
+  // The dynamic linker unloads no object during a call of dl_iterate_phdr.
+  const auto look = [](dl_phdr_info*, std::size_t, void* argument) {
+    auto& wanted = *static_cast<Search*>(argument);
+    for (const link_map* map = _r_debug.r_map; map != nullptr && !wanted.found; map = map->l_next)
+      wanted.found = find_reference(*map, wanted.accepts).name != nullptr;
+    return 1;
+  };
+  dl_iterate_phdr(look, &search);
+  return search.found;
 }
 
 }  // namespace pario::symbols

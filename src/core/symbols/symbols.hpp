@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <string_view>
 
 #include "core/trace/trace.hpp"
 
@@ -40,5 +41,10 @@ void* find_real_function(Symbol symbol);
 /// Finds a function of a library that was loaded without RTLD_GLOBAL, which RTLD_NEXT does not see;
 /// null if no other library has it.
 void* find_in_plugins(const char* name);
+
+/// The number of objects that the process has ever loaded.
+unsigned long long count_loadings();
+/// True if a loaded object refers to a function whose name `accepts` takes.
+bool is_referenced(bool (*accepts)(std::string_view name));
 
 }  // namespace pario::symbols

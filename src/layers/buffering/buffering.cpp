@@ -1,11 +1,11 @@
 #include "layers/buffering/buffering.hpp"
 
-#include <signal.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
 #include "layers/buffering/descriptors.hpp"
 #include "layers/buffering/processes.hpp"
+#include "layers/buffering/signals.hpp"
 #include "layers/buffering/streams.hpp"
 #include "layers/buffering/transfers.hpp"
 #include "layers/buffering/treatments.hpp"
@@ -64,28 +64,6 @@ void check_settings() {
   hints::check_stream_specifications("IOBUF_PARAMS", settings.iobuf_params.view(), report_error);
 }
 
-void handle_deadly_signal(int signal) {
-  buffers::flush_in_signal_handler();
-  write_pending_bytes();
-  struct sigaction plain = {};
-  plain.sa_handler = SIG_DFL;
-  sigaction(signal, &plain, nullptr);
-  raise(signal);
-}
-
-/// Installs handlers for signals that would end the process without a flush. Handlers of the
-/// program stay.
-void catch_deadly_signals() {
-  for (const int signal :
-       {SIGTERM, SIGINT, SIGHUP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGXCPU}) {
-    struct sigaction now, ours = {};
-    if (sigaction(signal, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) continue;
-    ours.sa_handler = handle_deadly_signal;
-    ours.sa_flags = SA_NODEFER;
-    sigaction(signal, &ours, nullptr);
-  }
-}
-
 }  // namespace
 
 bool is_active() {
@@ -114,6 +92,18 @@ void start() {
   check_settings();
   catch_deadly_signals();
   set_standard_stream_buffers();
+}
+
+void before_fork() {
+  flush_streams();  // the child would write the same bytes again
+  buffers::before_fork();
+}
+
+void after_fork_in_parent() { buffers::after_fork_in_parent(); }
+
+void after_fork_in_child() {
+  forget_descriptors();
+  reset_streams_in_child();
 }
 
 void stop() {

@@ -38,6 +38,12 @@ void start();
 /// Ends buffering at the end of the program: later writes are not delayed.
 void stop();
 
+/// Called around a fork, by handlers of pthread_atfork. Parent and child share offsets, so that
+/// only the kernel can keep them.
+void before_fork();
+void after_fork_in_parent();
+void after_fork_in_child();
+
 /// Converts a result of module buffers to that of the C library: -errno becomes -1, with errno set.
 inline long set_errno(long result) {
   if (result >= 0) return result;

@@ -13,6 +13,8 @@ constinit std::atomic<buffers::Handle*> handle_table[kCapacity] = {};
 namespace {
 
 constinit std::atomic<int> end_of_known{0};
+// Files that the program has opened without buffers, or mapped. A set bit may be out of date.
+constinit base::FileBits unbuffered_files;
 
 /// Another descriptor of the same handle; -1: none.
 int find_other_descriptor(int descriptor, const buffers::Handle* handle) {
@@ -41,6 +43,21 @@ bool identify(int directory, const char* path, struct stat& status) {
          S_ISREG(status.st_mode);
 }
 
+/// Ends buffering of a file that this process has mapped, or open without buffers.
+void check_other_uses(buffers::Handle& handle) {
+  const struct stat file = buffers::identity_of(handle);
+  const auto is_unbuffered = [](int descriptor, const void* argument) {
+    const auto& wanted = *static_cast<const struct stat*>(argument);
+    struct stat status;
+    return handle_of(descriptor) == nullptr && base::status_of(descriptor, status) == 0 &&
+           status.st_dev == wanted.st_dev && status.st_ino == wanted.st_ino;
+  };
+  if (buffers::has_descriptor(is_unbuffered, &file) || buffers::is_mapped(file.st_ino))
+    buffers::stop_buffering(handle, Reason::other_use);
+  else
+    unbuffered_files.set(file, false);
+}
+
 }  // namespace
 
 buffers::Origin origin_of(const Setting& setting, trace::Layer layer, std::string_view path,
@@ -57,18 +74,30 @@ std::optional<std::uint64_t> position(int descriptor) {
 
 int end_of_descriptors() { return end_of_known.load(std::memory_order_relaxed); }
 
-void register_descriptor(int descriptor, int flags, std::string_view path, std::uint64_t start) {
-  if (descriptor < 0 || descriptor >= kCapacity || !is_active()) return;
+bool register_descriptor(int descriptor, int flags, std::string_view path, std::uint64_t start) {
+  if (descriptor < 0 || descriptor >= kCapacity || !is_active()) return false;
   const Setting setting = find_setting(path);
-  if (setting.specification.empty()) return;
+  if (setting.specification.empty()) return false;
   buffers::Origin origin = origin_of(setting, trace::Layer::posix, path, descriptor);
   origin.since = start;
   if (base::Unbuffered::active())
-    return buffers::log_outcome(origin, setting.hints, Reason::own_mpiio);
+    return buffers::log_outcome(origin, setting.hints, Reason::own_mpiio), false;
   buffers::Handle* handle = buffers::open(descriptor, flags, setting.hints, path, origin);
-  if (handle == nullptr) return;
+  if (handle == nullptr) return false;
   store(descriptor, handle);
   if (is_open_as_stream(descriptor)) buffers::stop_buffering(*handle, Reason::stdio);
+  if (unbuffered_files.has(buffers::identity_of(*handle))) [[unlikely]]
+    check_other_uses(*handle);
+  return true;
+}
+
+void note_unbuffered(int descriptor) {
+  const base::SavedErrno saved;
+  struct stat file;
+  if (pario_in_vfork_child != 0 || base::status_of(descriptor, file) != 0 || !S_ISREG(file.st_mode))
+    return;
+  unbuffered_files.set(file, true);
+  buffers::stop_buffering(file.st_dev, file.st_ino, Reason::other_use);
 }
 
 void share_handle(int original, int copy) {
@@ -140,7 +169,9 @@ void after_open(int directory, const char* path, int flags, int descriptor, std:
   if (handle_of(descriptor) != nullptr)
     close_descriptor(descriptor);  // closed by a call that pario does not see
   const base::Path name(directory, path);
-  if (name.is_known()) register_descriptor(descriptor, flags, name.view(), start);
+  const bool buffered =
+      name.is_known() && register_descriptor(descriptor, flags, name.view(), start);
+  if (!buffered && (flags & O_PATH) == 0) note_unbuffered(descriptor);
 }
 
 void close_descriptors(unsigned first, unsigned last) {

@@ -16,7 +16,11 @@ namespace pario::buffering {
 
 /// Buffers a descriptor that has just been opened, if a setting asks for it. `start`: ticks at the
 /// beginning of the open call.
-void register_descriptor(int descriptor, int flags, std::string_view path, std::uint64_t start);
+/// False: the descriptor is not buffered.
+bool register_descriptor(int descriptor, int flags, std::string_view path, std::uint64_t start);
+/// Notes that the program uses the file of a descriptor without buffers: the file is not buffered
+/// while it does, and a use of its buffers ends now.
+void note_unbuffered(int descriptor);
 /// Makes `copy` a descriptor of the handle of `original`.
 void share_handle(int original, int copy);
 /// Before a descriptor is closed. Returns the errno of lost bytes, or 0.
@@ -93,7 +97,8 @@ struct Close {
 /// close_range and closefrom.
 struct CloseRange {
   static int call(auto next, unsigned first, unsigned last, int flags) {
-    if ((flags & static_cast<int>(CLOSE_RANGE_CLOEXEC)) == 0) close_descriptors(first, last);
+    // Other flags are errors.
+    if ((flags & ~static_cast<int>(CLOSE_RANGE_UNSHARE)) == 0) close_descriptors(first, last);
     return next(first, last, flags);
   }
   static void call(auto next, int first) {
@@ -112,7 +117,8 @@ struct Duplicate {
   }
   static int call(auto next, int original, int copy, auto... flags) {
     stop_buffering_in_vfork_child(original);
-    if (original != copy && base::system_call(SYS_fcntl, original, F_GETFD) >= 0)
+    if (original != copy && base::system_call(SYS_fcntl, original, F_GETFD) >= 0 &&
+        ((flags | ... | 0) & ~O_CLOEXEC) == 0)
       close_descriptor(copy);
     const int result = next(original, copy, flags...);
     share_handle(original, result);
@@ -124,12 +130,36 @@ struct Duplicate {
 /// buffers cannot keep all flags.
 bool ends_buffering(int command);
 
+/// A call on a lock of any file, by which processes take turns in using others: all files have
+/// their bytes before it ends a turn, and show those of other processes after it begins one.
+class AroundLock {
+ public:
+  explicit AroundLock(bool locks) : locks_(locks) {
+    if (locks_) synchronize();
+  }
+  ~AroundLock() {
+    if (locks_) synchronize();
+  }
+  AroundLock(const AroundLock&) = delete;
+  AroundLock& operator=(const AroundLock&) = delete;
+
+ private:
+  static void synchronize() {
+    if (buffers::is_idle() || pario_in_vfork_child != 0) return;
+    const base::SavedErrno saved;
+    buffers::flush_all();
+  }
+
+  bool locks_;
+};
+
 struct Control {
   static int call(auto next, int descriptor, int command, long argument) {
     using chain::FcntlKind;
     const FcntlKind kind = chain::kind_of(command);
     buffers::Handle* handle = handle_of(descriptor);
     if (kind == FcntlKind::duplicate) stop_buffering_in_vfork_child(descriptor);
+    const AroundLock around(kind == FcntlKind::lock || command == F_SETLEASE);
     if (handle != nullptr && ends_buffering(command))
       buffers::stop_buffering(*handle, kind == FcntlKind::lock ? Reason::locks : Reason::flags);
     const int result = next(descriptor, command, argument);

@@ -5,15 +5,15 @@
 
 namespace pario::buffering {
 
-/// fork: parent and child share offsets, so that only the kernel can keep them.
+/// _Fork, which runs no handlers of pthread_atfork.
 struct Fork {
   static pid_t call(auto next) {
-    buffers::before_fork();
+    before_fork();
     const pid_t child = next();
     if (child == 0)
-      forget_descriptors();
+      after_fork_in_child();
     else
-      buffers::after_fork_in_parent();
+      after_fork_in_parent();
     return child;
   }
 };
@@ -43,7 +43,8 @@ struct Execute {
   static void prepare() {
     const base::SavedErrno saved;
     if (pario_in_vfork_child != 0) return stop_buffering_inherited();
-    buffers::flush_all();
+    flush_streams();
+    buffers::flush_at_end();
     buffers::before_exec();
   }
 };

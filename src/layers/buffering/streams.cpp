@@ -6,6 +6,8 @@
 
 #include <array>
 
+#include "core/symbols/symbols.hpp"
+
 namespace pario::buffering {
 
 constinit thread_local const void* fopen_caller = nullptr;
@@ -42,9 +44,29 @@ int set_buffer(std::FILE* stream, std::byte* memory, int mode, std::size_t size)
                                                     size);
 }
 
+constinit std::atomic<bool> has_unlocked_writer{false};
+
+/// True for functions that write a stream without its lock. __overflow: putc_unlocked, as
+/// compilers inline it.
+bool writes_unlocked(std::string_view name) {
+  return name == "__overflow" || name == "__fsetlocking" ||
+         (name.ends_with("_unlocked") &&
+          (name.starts_with("put") || name.starts_with("fput") || name.starts_with("fwrite")));
+}
+
+/// Looks for such calls in the loaded objects, if there are new ones: the background thread cannot
+/// flush the streams of such a program.
+void find_unlocked_writers() {
+  static constinit std::atomic<unsigned long long> looked_at{0};
+  const unsigned long long objects = symbols::count_loadings();
+  if (looked_at.exchange(objects) != objects && symbols::is_referenced(writes_unlocked))
+    has_unlocked_writer.store(true, std::memory_order_release);
+}
+
 /// Flushes streams whose bytes are older than their delay. In the background thread of module
 /// buffers; a stream that another thread has locked is flushed the next time.
 void flush_old_streams() {
+  if (has_unlocked_writer.load(std::memory_order_acquire)) return;
   const std::uint64_t now = base::monotonic_ns();
   for (StreamEntry& entry : entries) {
     const base::SpinLock hold(lock);
@@ -103,6 +125,7 @@ Reason apply_setting(std::FILE* stream, const hints::StreamHints& hints) {
   add_entry(stream, hints, memory, bytes);
   // Builds the chain before the background thread needs it: that thread holds locks.
   chain::entry<int (*)(std::FILE*), Symbol::fflush_unlocked>();
+  find_unlocked_writers();
   buffers::set_periodic_task(flush_old_streams);
   return Reason::none;
 }
@@ -129,12 +152,14 @@ void after_stream_open(const char* path, std::FILE* stream) {
   const base::SavedErrno saved;
   if (StreamEntry* old = find_entry(stream)) remove_entry(old);  // before freopen
   const base::Path name(AT_FDCWD, path);
-  if (!name.is_known()) return;
-  if (is_opened_by_cxx_library()) {
+  if (name.is_known() && is_opened_by_cxx_library()) {
     const long flags = base::system_call(SYS_fcntl, stream->_fileno, F_GETFL);
-    return register_descriptor(stream->_fileno, static_cast<int>(flags), name.view(),
-                               trace::ticks());
+    if (!register_descriptor(stream->_fileno, static_cast<int>(flags), name.view(), trace::ticks()))
+      note_unbuffered(stream->_fileno);
+    return;
   }
+  note_unbuffered(stream->_fileno);
+  if (!name.is_known()) return;
   const Setting setting = find_setting(name.view());
   if (setting.specification.empty()) return;
   const Reason reason = apply_setting(stream, setting.hints);
@@ -210,10 +235,21 @@ void set_standard_stream_buffers() {
       apply_setting(stream, setting.hints);
 }
 
+void flush_streams() {
+  for (const StreamEntry& entry : entries) {
+    std::FILE* stream = entry.stream;
+    if (stream == nullptr || entry.memory == nullptr || ftrylockfile(stream) != 0) continue;
+    if (__fpending(stream) != 0) flush_stream(stream);
+    funlockfile(stream);
+  }
+}
+
+void reset_streams_in_child() { lock = 0; }
+
 void write_pending_bytes() {
   for (const StreamEntry& entry : entries) {
     std::FILE* stream = entry.stream;
-    if (stream == nullptr || entry.memory == nullptr) continue;
+    if (stream == nullptr || entry.memory == nullptr || __fpending(stream) == 0) continue;
     const bool held = try_lock(stream);  // another thread may be writing the bytes
     const std::ptrdiff_t bytes = stream->_IO_write_ptr - stream->_IO_write_base;
     if (bytes > 0) base::system_call(SYS_write, stream->_fileno, stream->_IO_write_base, bytes);

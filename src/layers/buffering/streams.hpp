@@ -28,8 +28,13 @@ void remove_entry(StreamEntry* entry);
 bool ignores_flush(std::FILE* stream);
 
 void set_standard_stream_buffers();
-/// Writes the pending bytes of all streams without a lock, in a handler of a deadly signal.
+/// Writes the pending bytes of all streams without a lock, in a handler of a deadly signal and at
+/// an end that does not flush streams.
 void write_pending_bytes();
+/// Flushes the streams that no other thread uses at this moment.
+void flush_streams();
+/// In the child of a fork: a thread of the parent may have held the lock of the table.
+void reset_streams_in_child();
 
 /// fopen and freopen.
 struct OpenStream {

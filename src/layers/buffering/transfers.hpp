@@ -2,6 +2,7 @@
 #pragma once
 
 #include <linux/fs.h>
+#include <pthread.h>
 #include <sys/ioctl.h>
 
 #include "layers/buffering/descriptors.hpp"
@@ -19,13 +20,15 @@ struct Pieces {
 
 using Transfer = long (*)(buffers::Handle&, std::span<const iovec>, buffers::StartOffset);
 
-/// Returns kPass if the descriptor is not buffered, or for a vector that the kernel rejects.
+/// Returns kPass if the descriptor is not buffered, or for a vector that the kernel rejects. A
+/// cancellation point, as the real calls are.
 inline long transfer_pieces(Transfer transfer, int descriptor, const Pieces& pieces,
                             buffers::StartOffset at) {
   buffers::Handle* handle = handle_of(descriptor);
   if (handle == nullptr) [[unlikely]]
     stop_buffering_in_vfork_child(descriptor);
   if (handle == nullptr || pieces.all.empty()) return buffers::kPass;
+  pthread_testcancel();
   return transfer(*handle, pieces.all, at);
 }
 

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "layers/buffering/descriptors.hpp"
+#include "layers/buffering/streams.hpp"
 
 namespace pario::buffering {
 
@@ -69,6 +70,7 @@ inline void stop_buffering(int descriptor, Reason reason) {
 struct Stop {
   static auto call(auto next, int descriptor, auto... args) {
     stop_buffering(descriptor, reason_of(next.kSymbol));
+    const AroundLock around(reason_of(next.kSymbol) == Reason::locks);
     return next(descriptor, args...);
   }
 };
@@ -80,6 +82,7 @@ struct Map {
     buffers::Handle* handle = handle_of(descriptor);
     if (handle != nullptr) buffers::stop_buffering(*handle, reason_of(next.kSymbol));
     void* address = next(hint, size, protection, flags, descriptor, offset);
+    if (handle != nullptr && address != MAP_FAILED) note_unbuffered(descriptor);
     const bool reads = (protection & PROT_WRITE) == 0 || (flags & MAP_PRIVATE) != 0;
     const auto begin = static_cast<std::uint64_t>(offset);
     if (handle != nullptr && address != MAP_FAILED && reads)
@@ -133,7 +136,7 @@ struct Stat {
   }
 };
 
-/// A call that concerns every file, such as sync and exit.
+/// A call that concerns every file.
 struct FlushAll {
   static auto call(auto next, auto... args) {
     if (pario_in_vfork_child == 0) {
@@ -141,6 +144,17 @@ struct FlushAll {
       buffers::flush_all();
     }
     return next(args...);
+  }
+};
+
+/// A call that ends the process at once; programs make it in signal handlers, too.
+struct End {
+  static void call(auto next, auto... args) {
+    if (pario_in_vfork_child == 0) {
+      buffers::flush_at_end();
+      write_pending_bytes();
+    }
+    next(args...);
   }
 };
 

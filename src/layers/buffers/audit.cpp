@@ -5,6 +5,8 @@
 #include <mutex>
 #include <new>
 
+#include "layers/buffers/blocked_signals.hpp"
+
 namespace pario::buffers::audit {
 namespace {
 
@@ -78,14 +80,14 @@ std::uint64_t find_or_add(const Outcome& outcome, const hints::StreamHints& hint
 }  // namespace
 
 bool has_failure(const trace::Record* record) {
-  const std::scoped_lock lock(mutex);
+  const HandlerSafeLock lock(mutex);
   const std::uint64_t number = record == nullptr ? 0 : record->stream;
   return number != 0 && number <= count && outcomes[number - 1].reason != Reason::none;
 }
 
 void log_outcome(trace::Record* record, const Outcome& outcome, const hints::StreamHints& hints) {
   if (record == nullptr || outcome.specification.empty()) return;
-  const std::scoped_lock lock(mutex);
+  const HandlerSafeLock lock(mutex);
   trace::set(record, &trace::Record::stream, find_or_add(outcome, hints));
 }
 

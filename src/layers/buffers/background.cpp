@@ -9,6 +9,7 @@
 #include <new>
 
 #include "core/base/base.hpp"
+#include "layers/buffers/blocked_signals.hpp"
 
 namespace pario::buffers::background {
 namespace {
@@ -51,7 +52,7 @@ Buffer* pop(Queue& queue, std::uint64_t patience_ns) {
 
 void push(Queue& queue, Buffer& buffer) {
   {
-    const std::scoped_lock lock(queue.mutex);
+    const HandlerSafeLock lock(queue.mutex);
     buffer.next = nullptr;
     (queue.last == nullptr ? queue.first : queue.last->next) = &buffer;
     queue.last = &buffer;
@@ -87,7 +88,7 @@ void* run_writer(void*) {
 
 /// Starts threads up to the wanted number; false if no thread runs.
 bool start_threads(Queue& queue, void* (*function)(void*), std::uint64_t wanted) {
-  const std::scoped_lock lock(queue.mutex);
+  const HandlerSafeLock lock(queue.mutex);
   while (queue.threads < wanted && start_thread(function, nullptr)) ++queue.threads;
   return queue.threads != 0;
 }

@@ -143,6 +143,34 @@ long BufferedFile::flush(Handle& handle) {
   return context_.handles.report_error(handle);
 }
 
+void BufferedFile::flush_in_signal_handler() {
+  context_.handles.for_each([this](Handle& handle) { drop_unfinished_write(handle); });
+  write_behind_.flush_in_signal_handler();
+  SignalWrites::Batch batch;
+  signal_writes_.remove_all(batch);
+  for (SignalWrites::Write write; batch.next(write);) write_in_signal_handler(write);
+}
+
+/// Moves the offset of a handle back to the end of the bytes that an interrupted write has copied.
+void BufferedFile::drop_unfinished_write(Handle& handle) {
+  const std::uint64_t reached = std::exchange(handle.copying_from, Handle::kNotCopying);
+  if (reached >= handle.offset) return;
+  if (context_.windows.find_dirty_bytes(reached, handle.offset - reached) == nullptr)
+    handle.offset = reached;
+}
+
+void BufferedFile::write_in_signal_handler(const SignalWrites::Write& write) {
+  Handle& handle = *write.handle;
+  if (handle.file != this) return;
+  const auto data = static_cast<const char*>(write.bytes.iov_base);
+  if (handle.appends && !write.at) {
+    system_calls.write(handle.descriptor, data, write.bytes.iov_len);
+    return;
+  }
+  system_calls.pwritev(handle.descriptor, &write.bytes, 1, write.at.value_or(handle.offset));
+  if (!write.at) handle.offset += write.bytes.iov_len;
+}
+
 void BufferedFile::sync_to_kernel() {
   Call call(*this);
   if (call.is_held() && state_.active) sync_locked(call.lock());
@@ -158,16 +186,16 @@ void BufferedFile::sync_locked(FileLock& lock) {
 void BufferedFile::complete(Buffer& buffer) {
   if (buffer.state == Buffer::State::reading) {
     const Statistics::Calls calls = read_ahead_.fetch(buffer);
-    Call call(*this);
+    FileLock lock(monitor_);
     read_ahead_.finish_fetch(buffer, calls);
-    call.lock().notify_all();
+    lock.notify_all();
     return;
   }
   TransferResult result;
   if (!write_behind_.write_queued(buffer, result)) return;
-  Call call(*this);
+  FileLock lock(monitor_);  // no Call: writes of a handler belong behind the call it interrupted
   write_behind_.finish_write(buffer, result);
-  call.lock().notify_all();
+  lock.notify_all();
 }
 
 void BufferedFile::check(std::uint64_t now_ns) {
@@ -181,8 +209,8 @@ void BufferedFile::check(std::uint64_t now_ns) {
 // ---- reports
 
 void BufferedFile::publish() {
-  const Call call(*this);
-  if (call.is_held()) report_.publish(state_.reason);
+  const FileLock lock(monitor_);
+  if (lock.is_held()) report_.publish(state_.reason);
 }
 
 void BufferedFile::print_figures() {

@@ -56,6 +56,8 @@ class BufferedFile {
   /// on, if there is another descriptor (not negative). Returns the deferred error of a handle that
   /// ends.
   long close_descriptor(Handle& handle, int other);
+  /// True in a signal handler that has interrupted a call on this file.
+  bool is_interrupted() const { return held_monitor == &monitor_; }
   /// Stops buffering; `pause`: only until the children with the file's descriptors have ended.
   void stop_buffering(Reason reason, bool pause = false);
   /// Records that children get the file's descriptors.
@@ -66,7 +68,8 @@ class BufferedFile {
   void complete(Buffer& buffer);
   /// Enqueues expired dirty bytes, unless the file is in use; then publishes the statistics.
   void check(std::uint64_t now_ns);
-  void flush_in_signal_handler() { write_behind_.flush_in_signal_handler(); }
+  /// Writes the dirty bytes without a lock, also those that handlers have written.
+  void flush_in_signal_handler();
 
   /// Adds the new statistics to the file's row in the log.
   void publish();
@@ -85,6 +88,8 @@ class BufferedFile {
   long read_locked(FileLock& lock, Handle& handle, std::span<const iovec> pieces,
                    std::uint64_t offset);
   void sync_locked(FileLock& lock);
+  void drop_unfinished_write(Handle& handle);
+  void write_in_signal_handler(const SignalWrites::Write& write);
   bool resume_buffering();
 
   Monitor monitor_;

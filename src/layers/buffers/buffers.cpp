@@ -42,12 +42,33 @@ void log_outcome(const Origin& origin, const hints::StreamHints& hints, Reason r
 
 void add_reference(Handle& handle) { registry::add_reference(handle); }
 
+struct stat identity_of(const Handle& handle) {
+  struct stat file = {};
+  file.st_dev = handle.file->context().backing.id().device;
+  file.st_ino = handle.file->context().backing.id().inode;
+  return file;
+}
+
 bool is_descriptor_of(const Handle& handle, int descriptor) {
   return is_open_on(descriptor, handle.file->context().backing.id());
 }
 
+namespace {
+
+/// Closes a descriptor in a signal handler that has interrupted a call on its file. That call may
+/// still use the handle, which therefore stays.
+void close_in_signal_handler(Handle& handle, int other) {
+  if (other < 0) return handle.file->flush_in_signal_handler();
+  handle.descriptor = other;
+  registry::remove_reference(handle, false);
+}
+
+}  // namespace
+
 long close(Handle& handle, int other) {
-  const long error = handle.file->close_descriptor(handle, other);
+  BufferedFile& file = *handle.file;
+  if (file.is_interrupted()) return close_in_signal_handler(handle, other), 0;
+  const long error = file.close_descriptor(handle, other);
   registry::remove_reference(handle, other < 0);
   return error;
 }

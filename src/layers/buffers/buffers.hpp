@@ -18,12 +18,11 @@
 // - All functions are thread-safe, and use neither heap nor stdio nor exceptions.
 // - Functions of a Handle may be called in signal handlers. If the handler interrupts one of them
 //   on the same file, write() keeps the bytes until the interrupted call ends (-EAGAIN: more than
-//   4 KiB), read() and seek() return -EINTR, and the others do nothing. One limit: a handler that
-//   interrupts a thread while it hands a buffer to the background threads must not fill a buffer
-//   of another file, because both lock the queue.
+//   4 KiB), read() and seek() return -EINTR, close() writes the bytes but keeps the handle, and the
+//   others do nothing.
 // - open(), add_reference(), close(), keep_handle(), flush_file(), stop_buffering() of a device and
-//   inode, and the functions around a fork lock the registry: a signal handler that interrupted one
-//   of them must not call them.
+//   inode, and the functions around a fork lock the registry, and block the signals of the thread
+//   meanwhile.
 // - Sizes and offsets are bytes; delays are seconds; times are ticks (trace::ticks()).
 #pragma once
 
@@ -90,6 +89,11 @@ struct Origin {
   std::uint64_t since = 0;              ///< ticks at the beginning of the open call; 0: now
 };
 
+/// True if `fits` is true for an open descriptor of this process, or if they are unknown.
+bool has_descriptor(bool (*fits)(int descriptor, const void* argument), const void* argument);
+/// True if this process has mapped a file with this inode, of any device, or if that is unknown.
+bool is_mapped(ino_t inode);
+
 struct Handle;
 
 /// Registers an open description that has just been opened as `descriptor` by `path`. Returns null
@@ -105,6 +109,9 @@ void log_outcome(const Origin& origin, const hints::StreamHints& hints, Reason r
 
 /// Counts one more descriptor of the handle's open description.
 void add_reference(Handle& handle);
+
+/// The device and the inode of the handle's file; the rest is zero.
+struct stat identity_of(const Handle& handle);
 
 /// True if the descriptor is open on the handle's file. In the child of a vfork it may be closed,
 /// or open on another file.
@@ -155,8 +162,11 @@ long flush(Handle& handle);
 /// Writes the dirty bytes of a file and stores its offsets in the kernel; a deferred error stays
 /// for the file's handles. False if the file has no buffers.
 bool flush_file(dev_t device, ino_t inode);
-/// Does the same for all files, before the process ends or executes another program.
+/// Does the same for all files.
 void flush_all();
+/// Does the same before the process ends or executes another program. In a signal handler that has
+/// interrupted a call of this module it takes no lock, as flush_in_signal_handler().
+void flush_at_end();
 /// True if no file has buffers at this moment.
 bool is_idle();
 

@@ -1,18 +1,16 @@
 #include "layers/buffers/child_processes.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <mutex>
 #include <new>
-#include <string_view>
 
 #include "core/base/base.hpp"
+#include "layers/buffers/buffers.hpp"
 
 namespace pario::buffers::child_processes {
 namespace {
@@ -84,16 +82,6 @@ Holders check_page() {
   return last;
 }
 
-/// True if the descriptor `name`, an entry of /proc/self/fd, is a copy.
-bool is_open_copy(const char* name, bool (*is_copy)(int)) {
-  int descriptor = 0;
-  const std::string_view text = name;
-  if (std::from_chars(text.data(), text.data() + text.size(), descriptor).ec != std::errc{})
-    return false;  // . and ..
-  const long flags = base::system_call(SYS_fcntl, descriptor, F_GETFD);
-  return flags >= 0 && (flags & FD_CLOEXEC) == 0 && is_copy(descriptor);
-}
-
 }  // namespace
 
 Holders find_holders() {
@@ -136,18 +124,12 @@ void mark_handed_on() {
 }
 
 bool stays_open_on_exec(bool (*is_copy)(int descriptor)) {
-  const int folder = base::open_file("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  alignas(dirent64) char entries[4096];
-  long bytes = folder;
-  bool found = folder < 0;
-  while (!found && (bytes = base::system_call(SYS_getdents64, folder, entries, sizeof entries)) > 0)
-    for (long at = 0; at < bytes && !found;) {
-      const auto* entry = reinterpret_cast<const dirent64*>(entries + at);
-      found = is_open_copy(entry->d_name, is_copy);
-      at += entry->d_reclen;
-    }
-  if (folder >= 0) base::close_file(folder);
-  return found || bytes < 0;
+  const auto stays_open = [](int descriptor, const void* copies) {
+    const long flags = base::system_call(SYS_fcntl, descriptor, F_GETFD);
+    return flags >= 0 && (flags & FD_CLOEXEC) == 0 &&
+           reinterpret_cast<bool (*)(int)>(const_cast<void*>(copies))(descriptor);
+  };
+  return has_descriptor(stays_open, reinterpret_cast<const void*>(is_copy));
 }
 
 }  // namespace pario::buffers::child_processes

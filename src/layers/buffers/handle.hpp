@@ -24,6 +24,11 @@ struct Handle {
   bool writes_once = false;            ///< one write in the last opening of the file, or none
   bool rewound = false;  ///< appends, and starts at offset 0, independent of the kernel's
   long error = 0;        ///< deferred: -errno of a write that has failed, not reported yet
+  /// The offset that a write in progress at the handle's offset, which has moved already, has
+  /// reached.
+  std::uint64_t copying_from = kNotCopying;
+
+  static constexpr std::uint64_t kNotCopying = ~std::uint64_t{0};
 };
 
 /// Moves the kernel's offset of an appending handle to 0 if the handle was rewound.

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/base/base.hpp"
+#include "layers/buffers/blocked_signals.hpp"
 
 namespace pario::buffers::memory_pool {
 namespace {
@@ -19,6 +20,16 @@ constinit std::array<Chunk, 16> released{};
 constinit std::uint64_t lock = 0;
 constinit std::uint64_t most = 256 << 20;
 constinit std::uint64_t in_use = 0;
+
+/// Holds the lock; no signal handler of the program, which may need a buffer, waits for it.
+class PoolLock {
+ public:
+  PoolLock() : hold_(lock) {}
+
+ private:
+  BlockedSignals blocked_;
+  base::SpinLock hold_;
+};
 
 // The functions below are called with the lock held.
 
@@ -59,17 +70,17 @@ bool has_room(std::uint64_t bytes) {
 }  // namespace
 
 void set_limit(std::uint64_t bytes) {
-  const base::SpinLock hold(lock);
+  const PoolLock hold;
   most = bytes;
 }
 
 std::uint64_t limit() {
-  const base::SpinLock hold(lock);
+  const PoolLock hold;
   return most;
 }
 
 std::byte* allocate(std::uint64_t bytes) {
-  const base::SpinLock hold(lock);
+  const PoolLock hold;
   if (const Chunk found = reuse(bytes); found.memory != nullptr) return found.memory;
   if (!has_room(bytes)) return nullptr;
   std::byte* memory = base::map_memory(bytes);
@@ -81,22 +92,24 @@ std::byte* allocate(std::uint64_t bytes) {
 }
 
 void release(std::byte* memory, std::uint64_t bytes) {
-  const base::SpinLock hold(lock);
+  const PoolLock hold;
   if (keep_for_reuse({memory, bytes})) return;
   base::unmap(memory, bytes);
   in_use -= bytes;
 }
 
 bool reserve(std::uint64_t bytes) {
-  const base::SpinLock hold(lock);
+  const PoolLock hold;
   const bool room = has_room(bytes);
   if (room) in_use += bytes;
   return room;
 }
 
 void cancel_reservation(std::uint64_t bytes) {
-  const base::SpinLock hold(lock);
+  const PoolLock hold;
   in_use -= bytes;
 }
+
+void reset_in_child() { lock = 0; }
 
 }  // namespace pario::buffers::memory_pool

@@ -14,5 +14,7 @@ void release(std::byte* memory, std::uint64_t bytes);
 /// Counts memory of another kind against the limit; false if it exceeds the limit.
 bool reserve(std::uint64_t bytes);
 void cancel_reservation(std::uint64_t bytes);
+/// In the child of a fork: a thread of the parent may have held the lock.
+void reset_in_child();
 
 }  // namespace pario::buffers::memory_pool

@@ -8,6 +8,8 @@
 #include <mutex>
 #include <new>
 
+#include "layers/buffers/blocked_signals.hpp"
+#include "layers/buffers/file_stamps.hpp"
 #include "layers/buffers/memory_pool.hpp"
 #include "layers/buffers/pieces.hpp"
 #include "layers/buffers/statistics.hpp"
@@ -16,33 +18,7 @@
 namespace pario::buffers {
 namespace {
 
-constexpr std::uint64_t kValidNs = 100'000'000;  // between two checks of a copy
-constexpr std::uint64_t kFetchBytes = 8 << 20;   // in one system call
-
-std::uint64_t ns_of(const timespec& time) {
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
-
-std::uint64_t read_clock(clockid_t clock) {
-  timespec time{};
-  clock_gettime(clock, &time);
-  return ns_of(time);
-}
-
-/// True if a further change of the file would change its time stamps. The clock of a file system
-/// ticks every few milliseconds; some clocks tick every second.
-bool has_reliable_stamps(const struct stat& file) {
-  const std::uint64_t latest = std::max(ns_of(file.st_mtim), ns_of(file.st_ctim));
-  const std::uint64_t now = read_clock(CLOCK_REALTIME_COARSE);
-  const std::uint64_t tick = latest % 1'000'000'000 == 0 ? 2'000'000'000 : kValidNs;
-  return now > latest && now - latest > tick;
-}
-
-bool is_unchanged(const struct stat& a, const struct stat& b) {
-  return file_id_of(a) == file_id_of(b) && a.st_size == b.st_size &&
-         ns_of(a.st_mtim) == ns_of(b.st_mtim) && ns_of(a.st_ctim) == ns_of(b.st_ctim);
-}
+constexpr std::uint64_t kFetchBytes = 8 << 20;  // in one system call
 
 }  // namespace
 
@@ -176,7 +152,7 @@ bool is_reached(std::uint64_t time_ns) { return read_clock(CLOCK_MONOTONIC_COARS
 
 std::byte* allocate_memory(std::uint64_t bytes) {
   if (std::byte* memory = memory_pool::allocate(bytes)) return memory;
-  const std::scoped_lock lock(mutex);
+  const HandlerSafeLock lock(mutex);
   return allocate_and_evict(bytes);
 }
 

@@ -4,6 +4,7 @@
 #include "layers/buffers/buffers.hpp"
 #include "layers/buffers/child_processes.hpp"
 #include "layers/buffers/map_ahead.hpp"
+#include "layers/buffers/memory_pool.hpp"
 #include "layers/buffers/registry.hpp"
 
 namespace pario::buffers {
@@ -51,6 +52,13 @@ void after_fork_in_child() {
   process_copies::reset_in_child();
   map_ahead::reset_in_child();
   background::reset_in_child();
+  memory_pool::reset_in_child();
+  registry::unblock_signals_in_child();
+}
+
+void flush_at_end() {
+  if (held_monitor != nullptr) return flush_in_signal_handler();
+  flush_all();
 }
 
 void flush_in_signal_handler() {
@@ -58,6 +66,7 @@ void flush_in_signal_handler() {
 }
 
 void end_buffering() {
+  if (held_monitor != nullptr) return flush_in_signal_handler();
   stop_all_buffering(Reason::none);
   registry::for_each_file([](BufferedFile& file) {
     file.publish();

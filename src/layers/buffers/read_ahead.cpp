@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "layers/buffers/background.hpp"
+#include "layers/buffers/file_stamps.hpp"
 #include "layers/buffers/statistics.hpp"
 
 namespace pario::buffers {
@@ -21,6 +22,7 @@ void ReadAhead::start(FileContext& context) {
 
 bool ReadAhead::read(FileLock& lock, Handle& handle, const iovec& piece, std::uint64_t offset) {
   if (!detect_stream(handle, piece, offset)) return false;
+  if (windows_ != 0 && !is_valid(handle)) discard_windows(lock);
   const std::uint64_t size = context_->windows.size(), begin = base::round_down(offset, size);
   const auto at = static_cast<std::uint32_t>(offset - begin);
   Buffer* buffer = get_window(lock, handle, begin);
@@ -31,6 +33,22 @@ bool ReadAhead::read(FileLock& lock, Handle& handle, const iovec& piece, std::ui
   buffer->bytes_used += piece.iov_len;
   if (buffer->valid.end() == size && !context_->hints.sync) prefetch(handle, begin);
   return true;
+}
+
+/// False if the file may have changed since its windows were read. Looks at most every 100
+/// milliseconds.
+bool ReadAhead::is_valid(const Handle& handle) {
+  const std::uint64_t now = read_clock(CLOCK_MONOTONIC_COARSE);
+  if (now - checked_ns_ < kValidNs) return true;
+  checked_ns_ = now;
+  struct stat file;
+  return is_file_known_ && system_calls.status(handle.descriptor, file) == 0 &&
+         is_unchanged(file, file_);
+}
+
+void ReadAhead::remember_file(const Handle& handle) {
+  checked_ns_ = read_clock(CLOCK_MONOTONIC_COARSE);
+  is_file_known_ = system_calls.status(handle.descriptor, file_) == 0 && has_reliable_stamps(file_);
 }
 
 /// True if the handle reads sequentially, and if the read is small and lies in one window.
@@ -78,7 +96,7 @@ Buffer* ReadAhead::start_window(Handle& handle, std::uint64_t begin, std::uint64
   Buffer* buffer = context_->windows.find_empty();
   if (buffer == nullptr) buffer = evict_first(current);
   if (buffer == nullptr) return nullptr;
-  ++windows_;
+  if (windows_++ == 0) remember_file(handle);
   buffer->file = context_->file;
   buffer->handle = &handle;
   buffer->begin = begin;

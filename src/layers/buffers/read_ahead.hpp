@@ -1,6 +1,8 @@
 // Read-ahead: reads windows of one file before the program asks for them.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 
 #include "layers/buffers/file_context.hpp"
@@ -10,7 +12,8 @@ namespace pario::buffers {
 
 /// Detects sequential readers by a few successive reads, reads whole windows for them and the next
 /// windows in the background, and stops when the program asked for little of three successive
-/// windows. The caller holds the file's lock in all functions but fetch().
+/// windows. Notices a change by another process after 100 milliseconds. The caller holds the file's
+/// lock in all functions but fetch().
 class ReadAhead {
  public:
   /// `context` outlives this object.
@@ -32,6 +35,8 @@ class ReadAhead {
   void finish_fetch(Buffer& buffer, const Statistics::Calls& calls);
 
  private:
+  bool is_valid(const Handle& handle);
+  void remember_file(const Handle& handle);
   bool detect_stream(Handle& handle, const iovec& piece, std::uint64_t offset);
   Buffer* get_window(FileLock& lock, Handle& handle, std::uint64_t begin);
   void prefetch(Handle& handle, std::uint64_t begin);
@@ -43,6 +48,9 @@ class ReadAhead {
   FileContext* context_ = nullptr;
   std::uint32_t windows_ = 0;         ///< buffers that hold or fetch bytes read ahead
   std::uint32_t wasted_windows_ = 0;  ///< in succession
+  struct stat file_ = {};             ///< before the first of the windows was read
+  bool is_file_known_ = false;        ///< a change since then would change the times in file_
+  std::uint64_t checked_ns_ = 0;      ///< the time of the last check for a change
 };
 
 }  // namespace pario::buffers

@@ -7,6 +7,7 @@
 
 #include "layers/buffers/admission.hpp"
 #include "layers/buffers/background.hpp"
+#include "layers/buffers/blocked_signals.hpp"
 #include "layers/buffers/child_processes.hpp"
 #include "layers/buffers/figures.hpp"
 #include "layers/buffers/forked_files.hpp"
@@ -22,6 +23,8 @@ constinit BufferedFile files[kMostFiles];
 constinit Handle handles[kMostHandles];
 constinit ForkedFiles forked_files;
 constinit base::FileBits written_once;  // files with at most one write in their last opening
+constinit base::FileBits ever_buffered;
+constinit std::uint64_t mask_before_fork = 0;  // of the signals of the forking thread
 constinit std::atomic<std::size_t> files_in_use{0};
 constinit std::atomic<std::size_t> known_end{0};  // one past the last file that was ever used
 
@@ -51,7 +54,16 @@ BufferedFile* find_unused_file() {
   return nullptr;
 }
 
+/// The identity of a file as the sets of files take it.
+struct stat status_of(FileId id) {
+  struct stat status = {};
+  status.st_dev = id.device;
+  status.st_ino = id.inode;
+  return status;
+}
+
 void count_file(const BufferedFile& file) {
+  ever_buffered.set(status_of(file.context().backing.id()), true);
   const auto end = static_cast<std::size_t>(&file - files) + 1;
   known_end.store(std::max(known_end.load(std::memory_order_relaxed), end),
                   std::memory_order_release);
@@ -109,10 +121,8 @@ BufferedFile* find_or_open_file(int descriptor, int flags, const struct stat& st
 /// Records whether writes in an opening could have been joined. Closing must not wait for the only
 /// write (hint `lazyclose`).
 void record_writes(const Handle& handle, const FileContext& context) {
-  struct stat file = {};
-  file.st_dev = context.backing.id().device;
-  file.st_ino = context.backing.id().inode;
-  written_once.set(file, handle.write_calls <= 1 && !context.hints.lazyclose);
+  written_once.set(status_of(context.backing.id()),
+                   handle.write_calls <= 1 && !context.hints.lazyclose);
 }
 
 Handle make_handle(int descriptor, int flags, const struct stat& status) {
@@ -133,7 +143,7 @@ Handle make_handle(int descriptor, int flags, const struct stat& status) {
 Handle* open(int descriptor, int flags, const struct stat& status, const hints::StreamHints& hints,
              std::string_view path, const Origin& origin, Reason& reason) {
   const std::uint64_t since = origin.since != 0 ? origin.since : trace::ticks();
-  const std::scoped_lock lock(mutex);
+  const HandlerSafeLock lock(mutex);
   Handle* handle = find_unused_handle();
   if (handle == nullptr) return reason = Reason::many, nullptr;
   BufferedFile* file = find_or_open_file(descriptor, flags, status, hints, path, origin, reason);
@@ -145,18 +155,18 @@ Handle* open(int descriptor, int flags, const struct stat& status, const hints::
 }
 
 void add_reference(Handle& handle) {
-  const std::scoped_lock lock(mutex);
-  ++handle.references;
+  const HandlerSafeLock lock(mutex);
+  std::atomic_ref(handle.references).fetch_add(1, std::memory_order_relaxed);
 }
 
 bool has_other_references(const Handle& handle) {
-  const std::scoped_lock lock(mutex);
-  return handle.references != 1;
+  auto& references = const_cast<std::uint32_t&>(handle.references);
+  return std::atomic_ref(references).load(std::memory_order_relaxed) != 1;
 }
 
 void remove_reference(Handle& handle, bool is_last) {
-  const std::scoped_lock lock(mutex);
-  --handle.references;
+  const HandlerSafeLock lock(mutex);
+  std::atomic_ref(handle.references).fetch_sub(1, std::memory_order_relaxed);
   if (!is_last) return;
   BufferedFile& file = *handle.file;
   if (handle.writes) record_writes(handle, file.context());
@@ -165,7 +175,11 @@ void remove_reference(Handle& handle, bool is_last) {
 
 bool is_idle() { return files_in_use.load(std::memory_order_acquire) == 0; }
 
-FoundFile::FoundFile(FileId id) : lock_(mutex), file_(find_file(id)) {}
+FoundFile::FoundFile(FileId id) {
+  if (!ever_buffered.has(status_of(id))) return;
+  lock_.emplace(mutex);
+  file_ = find_file(id);
+}
 
 BufferedFile* find_file(FileId id) {
   for (BufferedFile& file : known_files())
@@ -175,9 +189,17 @@ BufferedFile* find_file(FileId id) {
 
 std::span<BufferedFile> known_files() { return {files, known_end.load(std::memory_order_acquire)}; }
 
-void lock_for_fork() { mutex.lock(); }
+void lock_for_fork() {
+  const std::uint64_t mask = BlockedSignals::block();
+  mutex.lock();
+  mask_before_fork = mask;
+}
 
-void unlock_after_fork() { mutex.unlock(); }
+void unlock_after_fork() {
+  const std::uint64_t mask = mask_before_fork;
+  mutex.unlock();
+  BlockedSignals::restore(mask);
+}
 
 void reset_in_child() {
   new (&mutex) std::mutex;
@@ -185,5 +207,7 @@ void reset_in_child() {
   for_each_file([](BufferedFile& file) { file.become_inherited(); });
   for (Handle& handle : handles) handle = {};
 }
+
+void unblock_signals_in_child() { BlockedSignals::restore(mask_before_fork); }
 
 }  // namespace pario::buffers::registry

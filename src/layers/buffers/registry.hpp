@@ -2,9 +2,10 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
+#include <optional>
 #include <span>
 
+#include "layers/buffers/blocked_signals.hpp"
 #include "layers/buffers/buffered_file.hpp"
 
 namespace pario::buffers::registry {
@@ -21,15 +22,15 @@ void remove_reference(Handle& handle, bool is_last);
 /// True if no file has buffers.
 bool is_idle();
 
-/// Finds an open file, and holds the registry's lock while the object lives.
+/// Finds an open file; if there is one, holds the registry's lock while the object lives.
 class FoundFile {
  public:
   explicit FoundFile(FileId id);
   BufferedFile* get() const { return file_; }
 
  private:
-  std::scoped_lock<std::mutex> lock_;
-  BufferedFile* file_;
+  std::optional<HandlerSafeLock> lock_;
+  BufferedFile* file_ = nullptr;
 };
 /// Finds an open file without the lock, in a process with one thread.
 BufferedFile* find_file(FileId id);
@@ -44,10 +45,11 @@ void for_each_file(Function&& function) {
     if (file.is_open()) function(file);
 }
 
-// Called around a fork.
+// Called around a fork, which no signal handler interrupts.
 void lock_for_fork();
 void unlock_after_fork();
 /// Resets the registry in the child: all files become inherited, and all handles end.
 void reset_in_child();
+void unblock_signals_in_child();
 
 }  // namespace pario::buffers::registry

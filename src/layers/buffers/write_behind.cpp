@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "layers/buffers/background.hpp"
+#include "layers/buffers/blocked_signals.hpp"
 #include "layers/buffers/pieces.hpp"
 
 namespace pario::buffers {
@@ -45,6 +46,8 @@ long WriteBehind::write(FileLock& lock, Handle& handle, std::span<const iovec> p
   if (handle.appends) return append(lock, handle, pieces, bytes);
   // Moves the offset before the copy: other threads may get the lock while this one waits for a
   // buffer.
+  if (!at) handle.copying_from = begin;
+  signal_fence();
   if (!at) handle.offset += bytes;
   std::uint64_t offset = begin;
   for (const iovec& piece : pieces) {
@@ -52,6 +55,8 @@ long WriteBehind::write(FileLock& lock, Handle& handle, std::span<const iovec> p
                     {static_cast<const std::byte*>(piece.iov_base), piece.iov_len});
     offset += piece.iov_len;
   }
+  signal_fence();
+  handle.copying_from = Handle::kNotCopying;
   return static_cast<long>(bytes);
 }
 
@@ -104,8 +109,9 @@ void WriteBehind::copy_to_windows(FileLock& lock, Handle& handle, std::uint64_t 
       enqueue(buffer);
       continue;
     }
-    if (at + bytes == size && buffer.is_full(size)) enqueue(buffer);
     offset += bytes;
+    if (handle.copying_from != Handle::kNotCopying) handle.copying_from = offset;
+    if (at + bytes == size && buffer.is_full(size)) enqueue(buffer);
     data = data.subspan(bytes);
   }
 }
@@ -189,7 +195,15 @@ void WriteBehind::drain(FileLock& lock) {
 }
 
 void WriteBehind::write_now(Buffer& buffer) {
-  finish_write(buffer, context_->backing.write(buffer, appending_));
+  if (!appending_) return finish_write(buffer, context_->backing.write(buffer, false));
+  // A signal handler that ends the process would append the bytes again: it does not interrupt this
+  // thread, and waits in another one.
+  const BlockedSignals blocked;
+  buffer.writer.store(Buffer::Writer::background, std::memory_order_relaxed);
+  buffer.state = Buffer::State::queued;
+  const TransferResult result = context_->backing.write(buffer, true);
+  buffer.writer.store(Buffer::Writer::finished, std::memory_order_release);
+  finish_write(buffer, result);
 }
 
 bool WriteBehind::write_queued(Buffer& buffer, TransferResult& result) const {

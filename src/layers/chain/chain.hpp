@@ -13,6 +13,7 @@
 // The types in the signatures of treatments.def.
 #include <aio.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/types.h>

@@ -261,16 +261,21 @@ struct CloseKept {
   }
 };
 
+/// _Fork, which runs no handlers of pthread_atfork.
 struct Fork {
   static pid_t call(auto next) {
-    close_all_kept();
+    before_fork();
     const pid_t child = next();
-    if (child == 0) forget_all();
+    if (child == 0) after_fork_in_child();
     return child;
   }
 };
 
 }  // namespace
+
+void before_fork() { close_all_kept(); }
+
+void after_fork_in_child() { forget_all(); }
 
 #define PARIO_THIS_LAYER handles
 #include "layers/chain/treatment_of.def"

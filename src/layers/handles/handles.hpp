@@ -24,6 +24,10 @@ void* treatment_of(symbols::Symbol symbol);
 /// are exhausted. False: there were none.
 bool close_all_kept();
 
+/// Called around a fork, by handlers of pthread_atfork.
+void before_fork();
+void after_fork_in_child();
+
 /// Closes all kept handles at the end of the program, and keeps no further ones.
 void stop();
 

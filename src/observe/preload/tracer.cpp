@@ -85,6 +85,26 @@ void finish_at_exit(int status, void*) {
   finish_tracing(kEndExit, status);
 }
 
+/// Prepares the buffers for a fork, also for one by the C library itself, as in daemon(). The last
+/// of the handlers before a fork, and the first ones after it.
+void follow_forks() {
+  if (!buffering::is_active()) return;
+  const auto before = [] {
+    if (pario_in_vfork_child != 0) return;
+    if (handles::is_active()) handles::before_fork();
+    buffering::before_fork();
+  };
+  const auto in_child = [] {
+    if (pario_in_vfork_child != 0) return;
+    if (handles::is_active()) handles::after_fork_in_child();
+    buffering::after_fork_in_child();
+  };
+  const auto in_parent = [] {
+    if (pario_in_vfork_child == 0) buffering::after_fork_in_parent();
+  };
+  pthread_atfork(before, in_parent, in_child);
+}
+
 /// Excludes this library's tables from core dumps: mostly zeros, but 28 MB of address space.
 void leave_tables_out_of_core_dumps() {
   base::leave_out_of_core_dumps(__bss_start, static_cast<std::size_t>(_end - __bss_start));
@@ -98,6 +118,7 @@ void leave_tables_out_of_core_dumps() {
   chain::build(symbols::Symbol::open);
   chain::build(symbols::Symbol::syscall);
   buffering::start();
+  follow_forks();
   leave_tables_out_of_core_dumps();
   if (!active()) return;
   on_exit(finish_at_exit, nullptr);
