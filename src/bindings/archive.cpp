@@ -117,8 +117,8 @@ void add_archive(nb::module_& module) {
   module.def("pack_directory", pack, "path"_a, "output"_a, "shard_size"_a, "shards"_a, "level"_a,
              "threads"_a, "show"_a);
   module.def("open_archive", open_archive, "path"_a);
-  nb::class_<archive::MemberStream>(module, "MemberStream").def("next", next_bytes);
-  nb::class_<Archive>(module, "Archive")
+  LockedClass<archive::MemberStream>(module, "MemberStream").def("next", next_bytes);
+  LockedClass<Archive>(module, "Archive")
       .def("__len__", [](const Archive& self) { return self.index().count(); })
       .def_prop_ro("shards", [](const Archive& self) { return self.index().shards(); })
       .def("member", member, "number"_a)

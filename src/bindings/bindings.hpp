@@ -1,6 +1,7 @@
 // Module bindings: the Python extension module pario._native. One source file per topic, each with
 // a function that adds its part to the module. Arrays are passed as numpy arrays without copies;
-// long functions release the GIL.
+// long functions release the GIL. Interpreters without a GIL do not turn it on: classes are added
+// as LockedClass, and functions share no variables.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,6 +10,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/base.hpp"
@@ -82,6 +84,34 @@ Value parse_name(const char* const (&names)[count], const std::string& name, con
   if (found == std::end(names)) throw nanobind::value_error((unknown + (": " + name)).c_str());
   return static_cast<Value>(found - std::begin(names));
 }
+
+/// A class of which a thread at a time uses an object, also in interpreters without a GIL: a method
+/// locks its object, except while it has released the GIL.
+template <class T>
+class LockedClass : public nanobind::class_<T> {
+  using Base = nanobind::class_<T>;
+
+ public:
+  using Base::Base;
+
+  template <class Function, class... Extra>
+  LockedClass& def(const char* name, Function&& function, const Extra&... extra) {
+    Base::def(name, std::forward<Function>(function), nanobind::lock_self(), extra...);
+    return *this;
+  }
+
+  template <class... Arguments, class... Extra>
+  LockedClass& def(nanobind::init<Arguments...>&& make, const Extra&... extra) {
+    Base::def(std::move(make), extra...);
+    return *this;
+  }
+
+  template <class Getter, class... Extra>
+  LockedClass& def_prop_ro(const char* name, Getter&& getter, const Extra&... extra) {
+    Base::def_prop_ro(name, std::forward<Getter>(getter), nanobind::lock_self(), extra...);
+    return *this;
+  }
+};
 
 /// Raises an error as a Python exception.
 [[noreturn]] void raise_os_error(const base::Error& error);

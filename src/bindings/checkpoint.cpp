@@ -116,7 +116,7 @@ void add_checkpoint(nb::module_& module) {
              "begin"_a, "shape"_a, "strides"_a, "block"_a, "chunk"_a, "counts"_a, "first_chunk"_a,
              "sums"_a);
   module.def("packed_checksums", packed_checksums, "data"_a, "boxes"_a);
-  nb::class_<archive::Compressor>(module, "Compressor", "Compresses elements; for one thread.")
+  LockedClass<archive::Compressor>(module, "Compressor", "Compresses elements; for one thread.")
       .def(nb::init<int>(), "level"_a)
       .def("compress", compress_elements, "elements"_a, "element"_a);
   module.def("decompress_elements", decompress_elements, "frame"_a, "element"_a, "out"_a);

@@ -210,7 +210,7 @@ class Comm {
 }  // namespace
 
 void add_comm(nb::module_& module) {
-  nb::class_<Comm>(module, "Comm")
+  LockedClass<Comm>(module, "Comm")
       .def(nb::init<int, int, nb::callable, nb::callable, nb::object>(), "rank"_a, "size"_a,
            "send"_a, "receive"_a, "wait"_a = nb::none())
       .def_prop_ro("rank", &Comm::rank)

@@ -21,7 +21,7 @@ using namespace nb::literals;
 namespace pario::bindings {
 namespace {
 
-std::vector<std::string> complaints;  // of the call in progress, which holds the GIL
+thread_local std::vector<std::string> complaints;  // of the call in progress
 
 /// The complaints of the tracer about variables, written NAME=value.
 std::vector<std::string> check_variables(std::vector<std::string> variables) {

@@ -299,7 +299,7 @@ FoundRecords read_records(const std::shared_ptr<records::Dataset>& dataset,
 }  // namespace
 
 void add_loader(nb::module_& module) {
-  nb::class_<RecordOrder>(module, "RecordOrder")
+  LockedClass<RecordOrder>(module, "RecordOrder")
       .def(nb::init<const OrderTuple&, const GivenNumbers&, const GivenNumbers&>(), "order"_a,
            "files"_a, "groups"_a)
       .def("numbers", &RecordOrder::numbers, "first"_a, "last"_a)
@@ -311,7 +311,7 @@ void add_loader(nb::module_& module) {
   module.def("start_number_loader", start_number_loader, "datasets"_a, "memory"_a, "threads"_a,
              "direct"_a);
   module.def("read_records", read_records, "dataset"_a, "numbers"_a, "threads"_a, "skip"_a);
-  nb::class_<HeldLoader>(module, "RecordLoader")
+  LockedClass<HeldLoader>(module, "RecordLoader")
       .def("next", next)
       .def("wants_batch", [](const HeldLoader& loader) { return loader.get().wants_batch(); })
       .def("give", give, "numbers"_a, "end"_a)

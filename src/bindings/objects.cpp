@@ -166,7 +166,7 @@ void add_objects(nb::module_& module) {
       "store"_a);
   module.def("describe_block_cache", describe_block_cache);
   module.def("open_objects", open_together, "urls"_a);
-  nb::class_<KeptScope>(module, "KeptObjects")
+  LockedClass<KeptScope>(module, "KeptObjects")
       .def(nb::init<>())
       .def("__enter__", &KeptScope::enter)
       .def("__exit__", &KeptScope::exit);

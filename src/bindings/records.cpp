@@ -331,7 +331,7 @@ void add_records(nb::module_& module) {
   module.def("measure_device", measure_device, "path"_a, "length"_a);
   module.def("open_records", open_dataset, "path"_a, "verify"_a);
   module.def("scan_records", scan_dataset, "path"_a, "form"_a, "threads"_a);
-  nb::class_<Dataset>(module, "RecordFile")
+  LockedClass<Dataset>(module, "RecordFile")
       .def("__len__", &Dataset::count)
       .def_prop_ro("format", [](const Dataset& dataset) { return dataset.format().name; })
       .def_prop_ro("bucketing", bucketing)

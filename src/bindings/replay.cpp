@@ -60,7 +60,7 @@ void play(Player& player, const Rows& rows, bool with_pauses) {
 
 void add_replay(nb::module_& module) {
   module.def("replay_verbs", verbs);
-  nb::class_<Player>(module, "ReplayPlayer")
+  LockedClass<Player>(module, "ReplayPlayer")
       .def("__init__", make, "paths"_a, "slots"_a, "largest"_a)
       .def("use", use, "functions"_a, "byte"_a)
       .def("use_file", &Player::set_file, "slot"_a, "file"_a)

@@ -133,7 +133,7 @@ nb::object open_shared_file(std::shared_ptr<comm::Comm> comm, const std::string&
 }
 
 void add_shared_file(nb::module_& module) {
-  nb::class_<SharedFile>(module, "SharedFile")
+  LockedClass<SharedFile>(module, "SharedFile")
       .def("write", &SharedFile::write, "boxes"_a)
       .def("read", &SharedFile::read, "boxes"_a)
       .def("maximum", &SharedFile::maximum, "mine"_a)

@@ -78,6 +78,32 @@ _WHEELS = {
 }
 
 
+#: Prints the number of threads, whether their results are those of one, and whether there is a
+#: global lock.
+_THREADS = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pario.archive import Archive
+from pario.records import Dataset, Loader
+
+dataset, packed = Dataset("numbers.txt"), Archive("packed")
+names = [f"{number}.txt" for number in range(200)]
+
+def read(thread):
+    loader = Loader(dataset, 32, shuffle=True, seed=1)
+    order = [int(record) for batch in loader for record in batch]
+    single = [int(dataset[number]) for number in range(0, 20_000, 7)]
+    lists = [int(one) for one in dataset[list(range(0, 20_000, 7))]]
+    return order, single, lists, [packed.read(name) for name in names]
+
+with ThreadPoolExecutor(8) as threads:
+    results = list(threads.map(read, range(8)))
+alone = read(0)
+print(len(results), "equal" if all(one == alone for one in results) else "different")
+print(getattr(sys, "_is_gil_enabled", lambda: True)())
+"""
+
+
 @pytest.fixture(scope="module", params=_WHEELS)
 def environment(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -133,6 +159,19 @@ def test_the_extension_packs_and_reads_records(environment: Environment, tmp_pat
     )
     output = environment.run("python", "-c", program, cwd=tmp_path)
     assert output.split("\n")[:2] == ["b'sample 0'", "FileNotFoundError"]
+
+
+def test_threads_share_objects_of_the_extension(environment: Environment, tmp_path: Path) -> None:
+    """Without a global lock in an interpreter that has none."""
+    (tmp_path / "numbers.txt").write_text("".join(f"{number}\n" for number in range(20_000)))
+    (tmp_path / "in").mkdir()
+    for number in range(200):
+        (tmp_path / "in" / f"{number}.txt").write_text(f"sample {number}")
+    environment.run("pario", "pack", "in", "-o", "packed", cwd=tmp_path)
+    program = tmp_path / "program.py"
+    program.write_text(_THREADS)
+    output = environment.run("python", program, cwd=tmp_path)
+    assert output.split() == ["8", "equal", "False" if "t-" in environment.wheel.name else "True"]
 
 
 def test_preload_tests_pass_with_the_library_of_the_wheel(tmp_path: Path) -> None:
