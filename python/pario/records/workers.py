@@ -133,7 +133,7 @@ class Processes(Threads):
                 batch.numbers.tolist(),
                 self._errors,
             )
-        except BrokenExecutor as error:
+        except (BrokenExecutor, ConnectionError) as error:  # the latter: of the server of forks
             raise self._make_error() from error
 
     def _result(self, future: Future[list[Any]]) -> list[Any]:
