@@ -10,6 +10,7 @@ import numpy as np
 
 from pario.see.tables.model import Job, LoaderUse
 from tests.python import layer_jobs as layers
+from tests.python import repeated_jobs as repeated
 from tests.python.jobs import add_events, add_filesystem, add_hint, add_record, make_job, set_layout
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -493,6 +494,7 @@ CASES = {
     "seek-storm": case(seeks, (3_000_000, 1_000_000), (1, 4), (7.5, 8.1)),
     "empty-reads": case(empty, 1_000_000, 1, (9.9, 10.1)),
     "mmap-network": case(layers.map_file, 40_000, 10, (15, 25), kind="lustre"),
+    "lock-storm": case(repeated.lock_records, 4_000_000, 2, (7.9, 8.1)),
     "lock-waiting": Case(layers.lock, lambda j: layers.lock(j, 0.01), (29, 31), ranks=2),
     "text-output": case(layers.print_text, True, False, (4.5, 5)),
     "stdio-buffer": case(write_stream, (64, 0, 10.0), (MIB, 0, 0.06), (9, 10)),

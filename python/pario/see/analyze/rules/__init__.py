@@ -55,6 +55,7 @@ RULES: tuple[Rule, ...] = (
     collective.MISSING,
     tiny_calls.TINY_INDEPENDENT,
     locks.LOCKS,
+    locks.STORM,
     requests.QUEUE_DEPTH,
     mapping.STORM,
     flushes.FLUSHES,

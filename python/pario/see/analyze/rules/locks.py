@@ -13,13 +13,16 @@ from pario.see.analyze.durations import FAILED
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, WAITING, Claim
 from pario.see.analyze.reconcile import queue_shares
-from pario.see.analyze.rules.base import Candidate, Rule, code, fact, scene
+from pario.see.analyze.rules import databases
+from pario.see.analyze.rules.base import Candidate, Rule, Scene, all_but_one, code, fact, scene
 from pario.see.analyze.rules.calling import find_outer_calls
 from pario.see.analyze.split import LOCK
 
 #: Most seconds of a lock call that waits for no owner: a system call, or a request over a network.
 FREE_LOCK, FREE_NETWORK_LOCK = 5e-6, 1e-3
 MANY_ATTEMPTS = 50
+MANY_LOCKS = 1000
+PER_ACCESS = 0.5  # lock calls for each read or write: set and released around two accesses
 _FUNCTIONS = ("flock", "lockf", "lockf64", "fcntl_lock")
 _FIXES = (
     code(
@@ -40,7 +43,7 @@ def _lock_waits(facts: Facts) -> Iterator[Candidate]:
 
 def _blocking_locks(facts: Facts) -> Iterator[Candidate]:
     locks = facts.column("locks")
-    free = np.where(facts.network[facts.file], FREE_NETWORK_LOCK, FREE_LOCK)
+    free = _find_free_seconds(facts)
     seconds = np.maximum(facts.times.lock_seconds - free * locks, 0.0)
     mask = facts.stored & (seconds > free * locks) & (facts.lane >= 0)
     if not mask.any():
@@ -114,6 +117,61 @@ def _polled_locks(facts: Facts) -> Iterator[Candidate]:
     )
 
 
+def _lock_storms(facts: Facts) -> Iterator[Candidate]:
+    """Find locks around each access, by the cost of the calls alone: lock-waiting has the rest."""
+    locks, moves = facts.column("locks"), facts.reads + facts.writes
+    mask = facts.stored & (facts.lane >= 0) & (locks >= MANY_LOCKS)
+    mask &= (locks >= PER_ACCESS * moves) & (_find_attempts(facts)[0] < 0.5 * locks)
+    if mask.any():
+        yield _lock_storm(facts, scene(facts, mask, facts.times.lock_seconds))
+
+
+def _lock_storm(facts: Facts, subject: Scene) -> Candidate:
+    rows, count = subject.rows, float(subject.total("locks"))
+    moves = float((facts.reads + facts.writes)[rows].sum())
+    locks = facts.column("locks")[rows]
+    seconds = np.minimum(facts.times.lock_seconds[rows], _find_free_seconds(facts)[rows] * locks)
+    per_lane = sums(facts.lane[rows], seconds * all_but_one(locks / 2), facts.ranks)
+    lanes = np.flatnonzero(per_lane > 0)
+    per = f", {count / moves:.2g} per read or write" if moves else ""
+    return subject.candidate(
+        title=f"{wording.count(count)} lock calls on {subject.place}{per}",
+        cause=(
+            "Setting and releasing a lock are calls of the system, also while no other process"
+            f" wants the file: {wording.seconds(float(seconds.sum()) / count)} each."
+        ),
+        confidence="high",
+        evidence=(
+            fact(
+                f"{wording.count(count)} lock calls, {wording.count(moves)} reads and writes,"
+                f" {wording.seconds(float(seconds.sum()))}{facts.over_all}",
+                locks=count,
+            ),
+        ),
+        fixes=(
+            *databases.fixes_of_sqlite(
+                subject, "many statements in one transaction, or PRAGMA locking_mode=EXCLUSIVE."
+            ),
+            code(
+                "Lock once for many records: collect them, and read or write them with few calls"
+                " under one lock. A file that no other process uses needs no lock."
+            ),
+        ),
+        claims=[Claim(lanes, WAITING, per_lane[lanes])],
+        method=(
+            "mean time of these processes in the lock calls but one pair per file, without waiting"
+            " for the owners of locks"
+        ),
+        functions=_FUNCTIONS,
+        processes=tuple(np.unique(facts.records["process"][rows]).tolist()),
+    )
+
+
+def _find_free_seconds(facts: Facts) -> Floats:
+    """Return, per record, the most seconds of a lock call that waits for no owner."""
+    return np.where(facts.network[facts.file], FREE_NETWORK_LOCK, FREE_LOCK)
+
+
 def _find_attempts(facts: Facts) -> tuple[Floats, Floats]:
     """Return, per record, the lock calls that failed, and the seconds from each of them to the next
     lock call on the file by the same thread."""
@@ -150,5 +208,24 @@ LOCKS = Rule(
     advice="Shorter locks of smaller ranges, or a file for each process.",
     control="The same locks without another owner.",
     find=_lock_waits,
+    why_not="a lock guards data that only the program knows",
+)
+STORM = Rule(
+    name="lock-storm",
+    remedy="locking once for many records",
+    sees="Locks of a file that are set and released around each record.",
+    threshold=(
+        f"At least {MANY_LOCKS:,} lock calls per process and file, and one per"
+        f" {1 / PER_ACCESS:.0f} reads or writes or more."
+    ),
+    estimate=(
+        "Time in lock calls except one pair per process and file, at most"
+        f" {wording.seconds(FREE_LOCK)} per call ({wording.seconds(FREE_NETWORK_LOCK)} on network"
+        " file systems), the mean of the processes: the rest is waiting for owners (lock-waiting)."
+    ),
+    advice="One lock for many records; no lock on a file of one process.",
+    control="One lock before the loop.",
+    find=_lock_storms,
+    by_calls=True,
     why_not="a lock guards data that only the program knows",
 )

@@ -1,0 +1,67 @@
+"""Synthetic jobs that repeat locks, opens with their reads, views and broadcasts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pario.see.tables.model import Job
+from tests.python.jobs import add_events, add_function, add_record
+
+MIB = 1 << 20
+
+
+def lock_records(made: Job, locks: int) -> None:
+    """A write of 4 KiB between each two lock calls of 2 us; no other process locks the file."""
+    writes = {"writes": 2_000_000, "bytes_written": 2_000_000 * 4096, "write_time": 8.0}
+    add_record(made, 0, "/scratch/log", opens=1, locks=locks, lock_time=2e-6 * locks, **writes)
+
+
+def read_columns(made: Job, pieces: int) -> None:
+    """Two ranks that each read every second piece of 256 B, with a call of 1 us for each."""
+    moved = {"bytes_read": 256 * pieces, "end_read": 512 * pieces}
+    calls = {"opens": 1, "reads": pieces, "read_time": 1e-6 * pieces}
+    add_record(made, [0, 1], "/scratch/matrix", "mpiio", **calls, **moved)
+
+
+def parse_two_files(made: Job, passes: int) -> None:
+    """Two files that are open at the same time, and read and parsed in 10 ms, in each pass."""
+    for number, path in enumerate(("/scratch/a.dat", "/scratch/b.dat")):
+        calls = {"opens": passes, "closes": passes, "reads": passes}
+        add_record(made, 0, path, **calls, bytes_read=1000 * passes, end_read=1000)
+        for kind, start in (("open", 0.0), ("read", 1e-5), ("close", 1e-2)):
+            starts = np.arange(passes) * 0.1 + start + number * 1e-6
+            offset = 0 if kind == "read" else -1
+            add_events(made, 0, path, kind, start=starts, duration=1e-7, offset=offset)
+
+
+def parse_headers(made: Job, opens: int) -> None:
+    """Each open reads the header of a large file, which takes 10 ms to parse, and other data, which
+    take 20 ms."""
+    path, size = "/scratch/stack.tif", 65536
+    counts = {"opens": opens, "closes": opens, "reads": 2 * opens}
+    add_record(made, 0, path, **counts, bytes_read=(4096 + size) * opens, end_read=100 * MIB)
+    begin = np.arange(opens) * 0.05
+    places = {
+        "open": (0.0, -1, 0),
+        "read": (0.001, 0, 4096),
+        "read data": (0.011, 4096 + size * np.arange(opens), size),
+        "close": (0.031, -1, 0),
+    }
+    for name, (start, offset, length) in places.items():
+        kind = name.split()[0]
+        add_events(
+            made, 0, path, kind, start=begin + start, duration=1e-6, offset=offset, length=length
+        )
+
+
+def set_views(made: Job, views: int) -> None:
+    """A view before each of 8000 tiny collective writes of 1 ms; a view takes 2 ms."""
+    own = {"writes": 8000, "collective_writes": 8000, "bytes_written": 80_000, "write_time": 8.0}
+    add_record(made, 0, "/scratch/m", "mpiio", others=views, other_time=2e-3 * views, **own)
+
+
+def broadcast_lines(made: Job, pieces: int) -> None:
+    """Rank 0 reads 16 MiB in 0.1 s and broadcasts them in pieces of equal size, in 20 s."""
+    add_record(made, 0, "/scratch/text", opens=1, reads=4096, bytes_read=16 * MIB, read_time=0.1)
+    calls = {"calls": pieces, "bytes": 16 * MIB, "seconds": 20.0}
+    add_function(made, [0, 1], "MPI_Bcast", "collective", **calls)
