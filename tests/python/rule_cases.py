@@ -495,6 +495,7 @@ CASES = {
     "empty-reads": case(empty, 1_000_000, 1, (9.9, 10.1)),
     "mmap-network": case(layers.map_file, 40_000, 10, (15, 25), kind="lustre"),
     "lock-storm": case(repeated.lock_records, 4_000_000, 2, (7.9, 8.1)),
+    "small-broadcasts": case(repeated.broadcast_lines, 300_000, 10, (19, 20), ranks=2),
     "lock-waiting": Case(layers.lock, lambda j: layers.lock(j, 0.01), (29, 31), ranks=2),
     "text-output": case(layers.print_text, True, False, (4.5, 5)),
     "stdio-buffer": case(write_stream, (64, 0, 10.0), (MIB, 0, 0.06), (9, 10)),

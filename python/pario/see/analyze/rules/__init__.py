@@ -2,6 +2,7 @@
 
 from pario.see.analyze.rules import (
     access,
+    broadcasts,
     bursts,
     collective,
     definitions,
@@ -76,6 +77,7 @@ RULES: tuple[Rule, ...] = (
     text_input.TEXT_INPUT,
     small_calls.SMALL_COPIES,
     *small_calls.RULES,
+    broadcasts.SMALL_BROADCASTS,
     sharing.ONE_RANK,
     turns.TURNS,
     targets.ONE_STRIPE,

@@ -22,6 +22,7 @@ from pario.see.analyze.rules.base import (
     scene,
     sum_seconds,
 )
+from pario.see.analyze.rules.broadcasts import is_broadcast
 from pario.see.analyze.rules.imports import find_packages
 
 ALMOST_ALL = 0.9
@@ -46,6 +47,7 @@ def _one_rank_for_all(facts: Facts) -> Iterator[Candidate]:
             by_rank[rank] >= ENOUGH_BYTES
             and by_rank[rank] > ALMOST_ALL * total
             and facts.has("per_rank")
+            and not (direction is READS and is_broadcast(facts, rank, float(by_rank[rank])))
         ):
             seconds = facts.cells[:, direction.kind]
             subject = scene(facts, own & (facts.lane == rank) & (seconds > 0), seconds)
@@ -73,6 +75,7 @@ def _one_rank(subject: Scene, rank: int, by_rank: Floats, direction: Direction) 
                 f" {wording.seconds(sum_seconds(facts, subject.rows, kind))}, the others together"
                 f" {wording.size(float(by_rank.sum() - moved))}",
                 share=moved / float(by_rank.sum()),
+                **{direction.calls: float(subject.total(direction.calls))},
             ),
             _describe_waiting(facts),
         ),
@@ -330,7 +333,7 @@ ONE_RANK = Rule(
     sees="One rank moves (nearly) all bytes while the others wait.",
     threshold=(
         f"More than {wording.share(ALMOST_ALL)} of all bytes, at least {ENOUGH_BYTES >> 20} MiB, in"
-        " a job of 2 or more ranks."
+        " a job of 2 or more ranks; not bytes read that the rank broadcasts: all ranks need them."
     ),
     estimate=(
         f"That rank's time in the calls divided among the ranks (at most {USEFUL_WRITERS}), and its"
@@ -342,7 +345,7 @@ ONE_RANK = Rule(
     why_not=(
         "the data are in other ranks' memory, and only the program knows their places in the file"
     ),
-    repairs=(repairs.MPIIO_WRITE_BEHIND,),
+    repairs=(repairs.SMALL_INDEPENDENT[0],),
 )
 STRAGGLER = Rule(
     name="straggler",
