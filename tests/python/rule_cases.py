@@ -575,5 +575,8 @@ VARIANTS = {
     "one-rank-for-all (parts)": case(layers.join_parts, True, False, (5.9, 6.1), ranks=2),
     "flush-storm (HDF5)": case(layers.flush_library, 20_000, 10, (7.9, 8.1)),
     "seek-storm (buffers)": case(layers.refill_buffers, 400_000, 1, (8.1, 8.2)),
+    "tiny-independent-calls (side by side)": case(
+        repeated.read_columns, 10_000_000, 100, (8.6, 8.8), ranks=2
+    ),
     "process-storm (forks)": case(layers.fork_for_items, 2000, 10, (6.9, 7.1)),
 }

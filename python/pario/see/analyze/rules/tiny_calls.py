@@ -11,8 +11,17 @@ from pario import wording
 from pario.see.analyze.arrays import Ints, Mask, Table, ratio, sums
 from pario.see.analyze.cells import READ, READS, WRITE, WRITES, Direction
 from pario.see.analyze.facts import Facts
+from pario.see.analyze.model import Fix
 from pario.see.analyze.rules import repairs
-from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, sum_seconds
+from pario.see.analyze.rules.base import (
+    Candidate,
+    Rule,
+    Scene,
+    code,
+    fact,
+    scene,
+    sum_seconds,
+)
 from pario.see.analyze.rules.small_calls import SMALL_CALL, claim_excess
 
 MANY_CALLS = 500
@@ -75,14 +84,30 @@ def _tiny(subject: Scene, direction: Direction, collective: bool) -> Candidate:
                 **{direction.calls: calls},
             ),
         ),
-        fixes=(
-            code(
-                f"Collect the values in an array and {word} it with one call per 1 MiB or more"
-                " (a derived datatype describes scattered places)."
-            ),
-        ),
+        fixes=(*_view_fix(direction, collective), _array_fix(word)),
         claims=claim_excess(facts, rows, direction),
         method=f"time of the calls minus {wording.size(moved)} at the rate of large calls",
+    )
+
+
+def _array_fix(word: str) -> Fix:
+    return code(
+        f"Collect the values in an array and {word} it with one call per 1 MiB or more (a derived"
+        " datatype describes scattered places)."
+    )
+
+
+def _view_fix(direction: Direction, collective: bool) -> tuple[Fix, ...]:
+    """Return the repair for small reads side by side: without an exchange, data sieving costs less
+    for each piece than a collective call."""
+    if collective or direction is WRITES:
+        return ()
+    return (
+        code(
+            "Describe the places of a rank's values as a file view (MPI_File_set_view) and read"
+            " them with one MPI_File_read: the library reads windows of the file and picks the"
+            " values (data sieving)."
+        ),
     )
 
 
