@@ -9,14 +9,16 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze.arrays import Ints, Mask, Table, ratio, sums
-from pario.see.analyze.cells import READ, READS, WRITE, WRITES, Direction
+from pario.see.analyze.cells import KINDS, READ, READS, WRITE, WRITES, Direction
 from pario.see.analyze.facts import Facts
-from pario.see.analyze.model import Fix
+from pario.see.analyze.ledger import claim_all
+from pario.see.analyze.model import Evidence, Fix
 from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import (
     Candidate,
     Rule,
     Scene,
+    all_but_one,
     code,
     fact,
     scene,
@@ -25,6 +27,8 @@ from pario.see.analyze.rules.base import (
 from pario.see.analyze.rules.small_calls import SMALL_CALL, claim_excess
 
 MANY_CALLS = 500
+VIEWS = 0.5  # set for each call
+OTHER = KINDS.index("other")
 _SHARED = re.compile(r"MPI_File_i?(read|write)_(shared|ordered)(_begin|_end)?")
 
 
@@ -48,7 +52,10 @@ def _tiny_calls(collective: bool) -> Rule:
             f"At least {MANY_CALLS} {kind} calls of less than {SMALL_CALL >> 10} KiB on average per"
             " process and file."
         ),
-        estimate="Time of the calls minus their bytes at the reference rate.",
+        estimate=(
+            "Time of the calls minus their bytes at the reference rate; and of the calls of"
+            " MPI_File_set_view, if there is one per two calls or more."
+        ),
         advice="Collect the values of many steps and move them with one call.",
         control="The same bytes in a few calls.",
         find=find,
@@ -63,6 +70,8 @@ def _tiny(subject: Scene, direction: Direction, collective: bool) -> Candidate:
     moved = subject.total(direction.bytes)
     took = sum_seconds(facts, rows, kind)
     each = wording.seconds(took / max(calls, 1))
+    viewed = rows[facts.column("others")[rows] >= VIEWS * facts.column(direction.calls)[rows]]
+    views = float(facts.column("others")[viewed].sum())
     return subject.candidate(
         title=(
             f"{wording.count(calls)} {'collective ' if collective else ''}MPI-IO {word}s of"
@@ -83,11 +92,29 @@ def _tiny(subject: Scene, direction: Direction, collective: bool) -> Candidate:
                 bytes=float(moved),
                 **{direction.calls: calls},
             ),
+            *_describe_views(facts, viewed, views),
         ),
         fixes=(*_view_fix(direction, collective), _array_fix(word)),
-        claims=claim_excess(facts, rows, direction),
-        method=f"time of the calls minus {wording.size(moved)} at the rate of large calls",
+        claims=[
+            *claim_excess(facts, rows, direction),
+            *claim_all(facts, viewed, (OTHER,), all_but_one(facts.column("others")[viewed])),
+        ],
+        method=(
+            f"time of the calls minus {wording.size(moved)} at the rate of large calls"
+            + (", and time of the views set for each" if views else "")
+        ),
     )
+
+
+def _describe_views(facts: Facts, rows: Ints, views: float) -> Iterator[Evidence]:
+    """Yield the seconds in which views and similar calls prepare each call."""
+    if views:
+        took = sum_seconds(facts, rows, OTHER)
+        yield fact(
+            f"{wording.count(views)} calls such as MPI_File_set_view between them,"
+            f" {wording.seconds(took)}{facts.over_all}",
+            views=views,
+        )
 
 
 def _array_fix(word: str) -> Fix:
