@@ -35,8 +35,10 @@ def find_defined_files(facts: RowFacts) -> Iterator[DefinedFile]:
     records = facts.records
     layer = records["layer"]
     rows = np.flatnonzero(facts.library & ((layer == NETCDF) | (layer == PNETCDF)))
-    written = facts.column("inner_bytes_written")
-    for row in rows[(facts.column("others")[rows] > 0) & (written[rows] >= LEAST)]:
+    written, calls = facts.column("inner_bytes_written"), facts.column("others")
+    # With fewer definitions than opens, opening and closing the file has moved the bytes.
+    defining = (calls > 0) & (calls >= facts.column("opens")) & (written >= LEAST)
+    for row in rows[defining[rows]]:
         below = int(find_rows(records, records["process"][row], records["file"][row], POSIX)[()])
         if below < 0:
             continue
