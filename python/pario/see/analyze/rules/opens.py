@@ -51,6 +51,7 @@ OPEN_WORK = Work(idioms.read_a_file, "reading an empty file")
 COMPRESSED_WORK = Work(idioms.append_compressed, "appending a line to a compressed file", times=4)
 _COMPRESSED = (".gz", ".bz2", ".xz")
 
+_REMOVALS = ("unlink", "unlinkat", "remove")
 
 def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
     opens = facts.calls("opens") + facts.calls("failed_opens")
@@ -140,7 +141,7 @@ def _advise_opens(subject: Scene, count: float) -> Fix:
             " between attempts."
         )
     moved = subject.total("bytes_read") + subject.total("bytes_written")
-    if not moved and subject.total("others") >= REMOVED * count:
+    if not moved and count_removals(subject) >= REMOVED * count:
         return code(
             "Lock a file that stays open (flock, fcntl) instead of making and removing a lock file,"
             " or hold the lock for many accesses."
@@ -153,6 +154,14 @@ def _advise_opens(subject: Scene, count: float) -> Fix:
 
 def _mostly_fail(subject: Scene, count: float) -> bool:
     return subject.total("failed_opens") > FAILING * count
+
+def count_removals(subject: Scene) -> float:
+    """Return the calls by which the processes of a finding remove files."""
+    functions = subject.facts.job.functions
+    own = np.isin(functions["process"], subject.facts.records["process"][subject.rows])
+    own &= subject.facts.job.select_functions(_REMOVALS.__contains__)[functions["name"]]
+    return float(functions["calls"][own].sum())
+
 
 
 def _claim_transfers(facts: Facts, rows: Ints, alone: Mask, in_library: Mask) -> list[Claim]:

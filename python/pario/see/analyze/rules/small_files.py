@@ -9,7 +9,7 @@ import numpy as np
 
 from pario import filesystems, wording
 from pario.see.analyze.arrays import Floats, Ints, Mask, counts, sums, unique_pairs
-from pario.see.analyze.cells import KINDS, META, MPIIO, READS, WRITES
+from pario.see.analyze.cells import KINDS, META, MPIIO, POSIX, READS, STDIO, WRITES
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim, claim_all
@@ -27,7 +27,7 @@ from pario.see.analyze.rules.base import (
     sum_seconds,
 )
 from pario.see.analyze.rules.calling import claim_work
-from pario.see.analyze.rules.opens import MANY_OPENS, OPEN_WORK
+from pario.see.analyze.rules.opens import MANY_OPENS, OPEN_WORK, count_removals
 from pario.see.analyze.rules.sharing import find_common_reads
 from pario.see.tables.model import LAYER_NAMES, LAYERS
 
@@ -67,11 +67,17 @@ def _is_archiver(path: str) -> bool:
     return is_installed_program(path) and path.rpartition("/")[2] in _ARCHIVERS
 
 
+def _is_sort(path: str) -> bool:
+    return is_installed_program(path) and path.endswith("/sort")
+
+
 def _small_file_storms(facts: Facts) -> Iterator[Candidate]:
     many = files_of_rows(facts)
     extent = np.maximum(facts.column("end_written"), facts.column("end_read"))
     moved = (facts.column("bytes_written") + facts.column("bytes_read")) / many
-    small = facts.stored & (np.maximum(extent, moved) < SMALL_FILE) & (facts.calls("opens") > 0)
+    small = facts.stored & (facts.calls("opens") > 0)
+    # Streams that fdopen makes have the bytes of files that POSIX calls open.
+    small &= (_find_largest(facts, np.maximum(extent, moved)) < SMALL_FILE)[facts.file]
     small &= facts.calls("failed_opens") <= facts.calls("opens")  # else a search for names
     small &= ~_are_packed(facts)
     small &= (facts.column("lists") == 0) | (moved > 0)  # a listed name is a directory
@@ -88,7 +94,25 @@ def _small_file_storms(facts: Facts) -> Iterator[Candidate]:
     if len(np.unique(facts.file[scattered])) >= MANY_FILES:
         chosen |= scattered
     if chosen.any():
-        yield _small_files(facts, chosen, directory)
+        yield _small_files(facts, _add_companions(facts, chosen), directory)
+
+
+def _find_largest(facts: Facts, values: Floats) -> Floats:
+    """Return, per file, the largest value of its rows."""
+    largest = np.zeros(len(facts.job.files))
+    np.maximum.at(largest, facts.file, values)
+    return largest
+
+
+def _add_companions(facts: Facts, chosen: Mask) -> Mask:
+    """Return the rows with those of the other layer that moves the bytes of their opens: fdopen
+    makes a stream of a descriptor, and C++ writes to the descriptor of a stream."""
+    rows = np.flatnonzero(chosen)
+    found = np.concatenate([facts.find_in_layer(rows, layer) for layer in (POSIX, STDIO)])
+    found = found[found >= 0]
+    both = chosen.copy()
+    both[found[facts.calls("opens")[found] == 0]] = True
+    return both
 
 
 def _count_files(facts: Facts, small: Mask, many: Floats) -> Floats:
@@ -229,6 +253,15 @@ def _fixes(facts: Facts, subject: Scene, directory: str) -> Iterator[Fix]:
             " own (or a dataset of HDF5, a record of netCDF): every MPI_File_open and"
             " MPI_File_close is a meeting of all ranks."
         )
+    if facts.are_of_programs(_is_sort)[subject.rows].all():
+        yield code("Give sort a buffer that holds its input: sort -S 50%. It then needs no files.")
+        return
+    if count_removals(subject) >= NEARLY_ALL * len(np.unique(facts.file[subject.rows])):
+        yield code(
+            "The program removes these files itself: keep one temporary file open and use it again"
+            " (rewind, ftruncate), or memory (memfd_create, internal files of Fortran, BytesIO)."
+        )
+        return
     yield code(
         "Keep many records in one file: HDF5 datasets, a tar or zip archive, SQLite, or one"
         " binary file with an index of offsets."
