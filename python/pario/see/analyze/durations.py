@@ -9,8 +9,9 @@ import numpy as np
 
 from pario.see.analyze.accounts import image_seconds
 from pario.see.analyze.arrays import Floats, Ints, Mask, ratio, sums
-from pario.see.analyze.cells import events_of_rows
-from pario.see.tables.model import Job
+from pario.see.analyze.cells import events_of_rows, find_rows
+from pario.see.analyze.waiting import COMMUNICATION
+from pario.see.tables.model import EVENT_KINDS, Job
 
 FAILED = 1  # a flag of events
 #: A write that takes so many times the median, and so many seconds, waits for the device.
@@ -61,10 +62,25 @@ def _seconds_each(job: Job, calls: Ints) -> Floats:
     return ratio(events["duration"][calls], events["count"][calls].astype(float), 0.0)
 
 
-def find_reading_seconds(job: Job) -> Floats:
-    """Return the seconds in which a file was open to be read and not written, without its open and
-    close calls, summed over the times it was open; NaN for rows without an event of each of these
-    calls."""
+@dataclass(frozen=True)
+class Spans:
+    """Times between calls on files. ``known``: mask of the rows whose times are known; the others
+    have none."""
+
+    row: Ints
+    begin: Floats
+    end: Floats
+    known: Mask
+
+    @property
+    def seconds(self) -> Floats:
+        """The length of all spans per row; NaN where it is not known."""
+        return np.where(self.known, sums(self.row, self.end - self.begin, len(self.known)), np.nan)
+
+
+def find_reading_spans(job: Job) -> Spans:
+    """Return the times in which files were open to be read and not written, without their open and
+    close calls; known of rows with an event of each of these calls."""
     events, rows = job.events, len(job.records)
     opens, closes = (_Calls.of(job, kind) for kind in ("open", "close"))
     known = (opens.count(rows) == job.records["opens"]) & (opens.count(rows) > 0)
@@ -79,8 +95,46 @@ def find_reading_seconds(job: Job) -> Floats:
         np.searchsorted(calls, end) > np.searchsorted(calls, begin) for calls in (reads, writes)
     )
     only_read = read & ~written
-    seconds = sums(np.sort(opens.row)[only_read], (end - begin)[only_read], rows)
-    return np.where(known, seconds, np.nan)
+    row = np.sort(opens.row)[only_read]
+    shift = row * _period(job.wall)
+    return Spans(row, begin[only_read] - shift, end[only_read] - shift, known)
+
+
+def find_repeated_spans(job: Job, rows: Ints) -> Spans:
+    """Return the times after reads at places of the file that an earlier open read, too: until the
+    next read at another place, write or close. They repeat the same work. Known of ``rows`` whose
+    file one thread uses."""
+    events = job.events
+    of_row = find_rows(job.records, events["process"], events["file"], events["layer"])
+    of_row[events["layer"] == COMMUNICATION] = -1
+    chosen = np.flatnonzero(np.isin(of_row, rows) & ((events["flags"] & FAILED) == 0))
+    chosen = chosen[np.lexsort((events["start"][chosen], of_row[chosen]))]
+    row, kind, start, end = of_row[chosen], *(events[chosen][it] for it in ("kind", "start", "end"))
+    opens, reads = (kind == EVENT_KINDS.index(word) for word in ("open", "read"))
+    number = np.cumsum(opens)  # of the open before each event
+    place = np.stack([row[reads], events["offset"][chosen][reads].astype(np.int64)])
+    place = np.unique(place, axis=1, return_inverse=True)[1].ravel()
+    first = np.full(int(place.max(initial=-1)) + 1, np.inf)
+    np.minimum.at(first, place, number[reads])
+    again = np.zeros(len(chosen), bool)
+    again[reads] = number[reads] > first[place]
+    ending = [EVENT_KINDS.index(word) for word in ("open", "close", "write")]
+    marks = reads | np.isin(kind, ending) | np.append(True, row[1:] != row[:-1])[: len(row)]
+    state = again[np.maximum.accumulate(np.where(marks, np.arange(len(row)), 0))]
+    gaps = np.maximum(np.append(start[1:], 0.0)[: len(row)] - end, 0.0)
+    counted = state & np.append(row[1:] == row[:-1], False)[: len(row)]
+    known = np.zeros(len(job.records), bool)
+    known[rows] = True
+    known[_have_threads(row, events["thread"][chosen])] = False
+    counted &= known[row]
+    return Spans(row[counted], end[counted], end[counted] + gaps[counted], known)
+
+
+def _have_threads(row: Ints, thread: Ints) -> Ints:
+    """Return the rows with events of several threads."""
+    pairs = np.unique(np.stack([row, thread.astype(np.int64)]), axis=1)[0]
+    found, count = np.unique(pairs, return_counts=True)
+    return np.asarray(found[count > 1])
 
 
 def find_mapped_seconds(job: Job) -> Floats:
@@ -126,4 +180,9 @@ class _Calls:
 
     def sort(self, times: Floats, wall: float) -> Floats:
         """Return a time of each call, by row and then by time, as numbers in the same order."""
-        return np.sort(self.row * (2.0 * wall + 1.0) + times[self.event])
+        return np.sort(self.row * _period(wall) + times[self.event])
+
+
+def _period(wall: float) -> float:
+    """Return the distance of two rows in numbers that sort by row and then by time."""
+    return 2.0 * wall + 1.0

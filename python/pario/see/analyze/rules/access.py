@@ -27,8 +27,10 @@ from pario.see.analyze.rules.base import (
 from pario.see.analyze.rules.calling import (
     PARSING,
     are_parsed_often,
+    claim_computation,
     claim_mapped_parsing,
-    claim_parsing,
+    find_parsing,
+    find_repeated_work,
 )
 from pario.see.analyze.rules.map_or_read import instead_of_reading, use_of
 from pario.see.analyze.rules.requests import find_asynchronous
@@ -150,7 +152,7 @@ def _read_again(facts: Facts) -> Iterator[Candidate]:
         ),
         claims=[
             *claim_all(facts, rows, (READ, SEEK, OPEN, CLOSE), needless),
-            *claim_parsing(facts, rows, needless * _are_parsed(facts, rows)),
+            *claim_computation(facts, rows, _find_parsing(facts, rows, needless)),
         ],
         method=(
             "time of the reads, times the part of the bytes that had been read before; of files of"
@@ -159,11 +161,23 @@ def _read_again(facts: Facts) -> Iterator[Candidate]:
     )
 
 
-def _are_parsed(facts: Facts, rows: Ints) -> Mask:
-    """True for rows of files whose bytes are parsed or decompressed, in one pass for each open, or
-    for each seek in a compressed file; without small ones, whose parsing is that of
-    open-close-loop, and without the images and sounds of a process if they are too many to keep,
-    such as the images of a training."""
+def _find_parsing(facts: Facts, rows: Ints, needless: Floats) -> Floats:
+    """Return, per row, the seconds in which its bytes are parsed again: a part of all the time
+    while the file is open if it is read in one pass, otherwise the time after reads that repeat
+    those of an earlier open."""
+    parsed, passes = _are_parsed(facts, rows)
+    found, whole = np.zeros(len(rows)), parsed & passes
+    found[whole] = find_parsing(facts, rows[whole]) * needless[whole]
+    rest = parsed & ~passes & (facts.records["opens"][rows] > 1)
+    found[rest] = find_repeated_work(facts, rows[rest])
+    return found
+
+
+def _are_parsed(facts: Facts, rows: Ints) -> tuple[Mask, Mask]:
+    """Return the masks of rows of files whose bytes are parsed or decompressed, and of those with
+    one pass for each open, or for each seek in a compressed file; without small ones, whose parsing
+    is that of open-close-loop, and without the images and sounds of a process if they are too many
+    to keep, such as the images of a training."""
     names = [facts.path(file).lower() for file in facts.file[rows]]
     named, packed, decoded = (
         np.array([name.endswith(ends) for name in names], bool)
@@ -177,7 +191,7 @@ def _are_parsed(facts: Facts, rows: Ints) -> Mask:
     packed &= records["consecutive_reads"] >= 0.5 * records["reads"]
     most = REREAD_FACTOR * (records["opens"] + packed * records["seeks"])
     passes = records["bytes_read"] <= most * facts.read_extent[rows]
-    return np.asarray(named & passes & ~are_parsed_often(facts, rows))
+    return np.asarray(named & ~are_parsed_often(facts, rows)), np.asarray(passes)
 
 
 def _advise_mapping(facts: Facts, subject: Scene) -> Iterator[Fix]:
@@ -374,8 +388,8 @@ REREAD = Rule(
         " compressed files (by their names; images and sounds only if they need at most"
         f" {wording.size(MOST_KEPT)} as decoded) that are opened for each pass (or compressed files"
         " with a seek back for each) also that share of the computation while they are open or"
-        f" mapped, at most {wording.seconds(PARSING)} for each"
-        " byte (needs events)."
+        " mapped, or of that after reads at places which an earlier open read, at most"
+        f" {wording.seconds(PARSING)} for each byte (needs events)."
     ),
     advice="Keep the bytes in memory, or map a file that stays in memory.",
     control="One pass over the file.",

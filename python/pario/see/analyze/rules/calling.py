@@ -9,10 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from pario.see.analyze import idioms
-from pario.see.analyze.arrays import Floats, Ints, Mask, Table, sums
+from pario.see.analyze.arrays import Floats, Ints, Mask, Table, ratio, sums
 from pario.see.analyze.cells import READ, find_rows
-from pario.see.analyze.durations import find_mapped_seconds, find_reading_seconds
+from pario.see.analyze.durations import (
+    Spans,
+    find_mapped_seconds,
+    find_reading_spans,
+    find_repeated_spans,
+)
 from pario.see.analyze.facts import Facts
+from pario.see.analyze.intervals import Intervals, IntervalSet
 from pario.see.analyze.ledger import COMPUTE, Claim
 from pario.see.analyze.waiting import COMMUNICATION
 from pario.see.tables.model import EVENT_KINDS, Job
@@ -89,15 +95,40 @@ def are_parsed_often(facts: Facts, rows: Ints) -> Mask:
     return np.asarray((records["opens"] >= MANY_PARSED) & (records["end_read"] <= SMALL_INPUT))
 
 
-def claim_parsing(facts: Facts, rows: Ints, needless: Floats) -> list[Claim]:
-    """Return claims of the computation while files are open to be read, a part per row of it; none
-    for files that stay open longer than parsing takes."""
+def find_parsing(facts: Facts, rows: Ints) -> Floats:
+    """Return, per row, the seconds of computation while its file is open to be read; 0 for files
+    that stay open longer than parsing takes."""
+    spans = find_reading_spans(facts.job)
+    return _measure_parsing(facts, rows, spans, facts.cells[rows, READ])
+
+
+def find_repeated_work(facts: Facts, rows: Ints) -> Floats:
+    """Return, per row, the seconds of computation after reads that repeat those of an earlier open
+    of the file; 0 where they take longer than parsing."""
+    if not len(facts.job.events) or not len(rows):
+        return np.zeros(len(rows))
+    return _measure_parsing(facts, rows, find_repeated_spans(facts.job, rows), 0.0)
+
+
+def _measure_parsing(facts: Facts, rows: Ints, spans: Spans, reads: Floats | float) -> Floats:
+    """Return, per row, the seconds of spans without ``reads``, if they are short enough for
+    parsing. Files that are open at the same time share them."""
+    held = np.nan_to_num(spans.seconds[rows] - reads)
+    parsed = (facts.lane[rows] >= 0) & (facts.records["bytes_read"][rows] > 0)
+    parsed &= held <= _longest_parsing(facts, rows)
+    own = np.isin(spans.row, rows[parsed])
+    lane = facts.lane[spans.row[own]]
+    times = Intervals(spans.begin[own], spans.end[own], lane)
+    covered = IntervalSet(times, facts.wall).measure(np.arange(facts.ranks), 0.0, facts.wall)
+    share = ratio(covered, sums(lane, times.end - times.start, facts.ranks))
+    return np.asarray(np.where(parsed, held, 0.0) * share[np.maximum(facts.lane[rows], 0)])
+
+
+def _longest_parsing(facts: Facts, rows: Ints) -> Floats:
+    """Return, per row, the most seconds that parsing takes."""
     records = facts.records[rows]
-    held = find_reading_seconds(facts.job)[rows] - facts.cells[rows, READ]
     opens = np.maximum(records["opens"], 1)
-    longest = np.maximum(LONGEST_PARSING * opens, PARSING * records["bytes_read"])
-    parsed = (facts.lane[rows] >= 0) & (records["bytes_read"] > 0) & (held <= longest)
-    return _claim_computation(facts, rows, np.where(parsed, np.nan_to_num(held) * needless, 0.0))
+    return np.asarray(np.maximum(LONGEST_PARSING * opens, PARSING * records["bytes_read"]))
 
 
 def claim_mapped_parsing(facts: Facts, rows: Ints, needless: Floats) -> list[Claim]:
@@ -105,10 +136,10 @@ def claim_mapped_parsing(facts: Facts, rows: Ints, needless: Floats) -> list[Cla
     files that stay mapped longer than parsing takes."""
     held = find_mapped_seconds(facts.job)[rows]
     parsed = (facts.lane[rows] >= 0) & (held <= PARSING * facts.records["bytes_mapped"][rows])
-    return _claim_computation(facts, rows, np.where(parsed, np.nan_to_num(held) * needless, 0.0))
+    return claim_computation(facts, rows, np.where(parsed, np.nan_to_num(held) * needless, 0.0))
 
 
-def _claim_computation(facts: Facts, rows: Ints, seconds: Floats) -> list[Claim]:
+def claim_computation(facts: Facts, rows: Ints, seconds: Floats) -> list[Claim]:
     """Return a claim of seconds of each row on its lane's computation."""
     per_lane = sums(np.maximum(facts.lane[rows], 0), np.maximum(seconds, 0.0), facts.ranks)
     lanes = np.flatnonzero(per_lane > 0)

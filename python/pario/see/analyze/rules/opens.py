@@ -33,8 +33,10 @@ from pario.see.analyze.rules.calling import (
     SMALL_INPUT,
     Work,
     are_parsed_often,
-    claim_parsing,
+    claim_computation,
     claim_work,
+    find_parsing,
+    find_repeated_work,
 )
 from pario.see.analyze.rules.small_calls import claim_excess
 
@@ -49,9 +51,9 @@ QUEUE_SPREAD = 4.0
 OPEN_WORK = Work(idioms.read_a_file, "reading an empty file")
 #: A program that frees its memory after each line needs several times the time of the idiom.
 COMPRESSED_WORK = Work(idioms.append_compressed, "appending a line to a compressed file", times=4)
+_REMOVALS = ("unlink", "unlinkat", "remove")
 _COMPRESSED = (".gz", ".bz2", ".xz")
 
-_REMOVALS = ("unlink", "unlinkat", "remove")
 
 def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
     opens = facts.calls("opens") + facts.calls("failed_opens")
@@ -66,9 +68,12 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
     alone = facts.writes[rows] <= FEW_WRITES * opens[rows]
     library, in_library = _library_rows(facts, rows)
     streams = _find_streams(facts, rows[alone])
+    parsing = np.where(in_library, 0.0, _find_parsing(facts, rows))
     took = sum_seconds(facts, rows, *kinds) + sum_seconds(facts, library, *kinds)
+    named = float(facts.column("opens")[library].sum()) if in_library.all() else count
+    named = named or count
     yield subject.candidate(
-        **_describe_opens(subject, count, took / count),
+        **_describe_opens(subject, named, took / named),
         confidence="high",
         why_not=databases.WHY_NOT if databases.is_of_sqlite(subject) else "",
         evidence=(
@@ -88,12 +93,12 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
         ),
         claims=[
             *claim_all(facts, rows, kinds, needless),
-            *claim_all(facts, library, kinds, needless[in_library]),
+            *claim_all(facts, library, kinds, all_but_one(facts.column("opens")[library])),
             *_claim_transfers(facts, rows, alone, in_library),
             *_claim_search(facts, rows, needless),
             *claim_excess(facts, streams, WRITES),
-            *_parsing(facts, rows, needless),
-            *_claim_work(facts, rows, (library, streams), needless, in_library),
+            *claim_computation(facts, rows, parsing * needless),
+            *_claim_work(facts, rows, (library, streams), needless * (parsing == 0), in_library),
         ],
         method=(
             "time in open and close (of HDF5, too) of all but one open per process and file, in the"
@@ -152,9 +157,6 @@ def _advise_opens(subject: Scene, count: float) -> Fix:
     )
 
 
-def _mostly_fail(subject: Scene, count: float) -> bool:
-    return subject.total("failed_opens") > FAILING * count
-
 def count_removals(subject: Scene) -> float:
     """Return the calls by which the processes of a finding remove files."""
     functions = subject.facts.job.functions
@@ -162,6 +164,9 @@ def count_removals(subject: Scene) -> float:
     own &= subject.facts.job.select_functions(_REMOVALS.__contains__)[functions["name"]]
     return float(functions["calls"][own].sum())
 
+
+def _mostly_fail(subject: Scene, count: float) -> bool:
+    return subject.total("failed_opens") > FAILING * count
 
 
 def _claim_transfers(facts: Facts, rows: Ints, alone: Mask, in_library: Mask) -> list[Claim]:
@@ -211,25 +216,30 @@ def _claim_work(
             facts,
             np.append(rows[in_library], library),
             LIBRARY_WORK,
-            np.append(needless[in_library], needless[in_library]),
+            np.append(needless[in_library], all_but_one(facts.column("opens")[library])),
         ),
     ]
 
 
-def _parsing(facts: Facts, rows: Ints, needless: Floats) -> list[Claim]:
-    """Return claims of the computation while a small file is open, if its bytes are read each time
-    that it is opened."""
+def _find_parsing(facts: Facts, rows: Ints) -> Floats:
+    """Return, per row, the seconds of computation that parses the same bytes after each open: all
+    while a small file is open whose bytes are read each time, or that after reads which repeat
+    those of an earlier open."""
     records = facts.records[rows]
     again = are_parsed_often(facts, rows)
     again &= records["bytes_read"] >= 0.5 * MANY_PARSED * facts.read_extent[rows]
-    return claim_parsing(facts, rows, needless * again)
+    whole, repeated = np.zeros((2, len(rows)))
+    whole[again] = find_parsing(facts, rows[again])
+    often = records["opens"] >= MANY_PARSED
+    repeated[often] = find_repeated_work(facts, rows[often])
+    return np.maximum(whole, repeated)
 
 
 def _library_rows(facts: Facts, rows: Ints) -> tuple[Ints, Mask]:
-    """Return the rows of calls of a library on the same files, and the mask of the rows that have
-    one."""
+    """Return the rows of calls of a library on the same files, each once, and the mask of the rows
+    that have one."""
     above = np.max([facts.find_in_layer(rows, library) for library in LIBRARIES], axis=0)
-    return above[above >= 0], above >= 0
+    return np.unique(above[above >= 0]), np.asarray(above >= 0)
 
 
 def _queues_at_open(facts: Facts) -> Iterator[Candidate]:
@@ -300,7 +310,8 @@ LOOP = Rule(
         f" {SMALL_INPUT >> 20} MiB is read in each of {MANY_PARSED} opens or more, also the"
         " computation while it is open and not written, as parsing (at most"
         f" {wording.seconds(LONGEST_PARSING)} each, or {wording.seconds(PARSING)} for each"
-        " byte). Of HDF5 files also the reads and writes of the library, and of files that are"
+        " byte), and of any file opened so often that after reads at places which an earlier open"
+        " read. Of HDF5 files also the reads and writes of the library, and of files that are"
         " read and extended in each open the reads and seeks. With events also the program's"
         " time between the calls, at most"
         f" {OPEN_WORK.text} for each, {LIBRARY_WORK.text} for calls of HDF5, and"
