@@ -186,7 +186,8 @@ def test_the_work_for_calls_belongs_to_the_finding_that_has_their_time() -> None
     add_events(made, 0, path, "seek", start=start, duration=0.25e-6)
     add_events(made, 0, path, "read", start=start + 0.5e-6, duration=1e-6, length=128)
     found = {one.rule: one.seconds for one in analyze(made).findings}
-    assert found == {"seek-storm": pytest.approx(0.5, rel=0.02)}
+    assert list(found) == ["seek-storm"]
+    assert 0.49 <= found["seek-storm"] <= 0.6  # with half of the work, at most 0.1 s
 
 
 @pytest.mark.parametrize(("queued", "promised"), [(0.0, 30.0), (80.0, 6.0)])

@@ -73,9 +73,12 @@ class Ledger:
 
     def _limit_claims(self, claims: list[Claim]) -> list[Floats]:
         granted = [self._limit_claim(claim) for claim in claims]
-        calls = [place for place, claim in enumerate(claims) if claim.kind >= 0]
+        calls = [n for n, claim in enumerate(claims) if claim.kind >= 0 and len(claim.rows)]
         asked = sum(float(self._limit_to_cells(claims[place]).sum()) for place in calls)
-        share = sum(float(granted[place].sum()) for place in calls) / asked if asked else 1.0
+        # Calls that cost no more than their bytes are not made needlessly.
+        share = 0.0 if calls else 1.0
+        if asked:
+            share = sum(float(granted[place].sum()) for place in calls) / asked
         return [
             seconds * share if claim.for_calls else seconds
             for claim, seconds in zip(claims, granted, strict=True)

@@ -29,12 +29,13 @@ from pario.see.analyze.rules.calling import (
     are_parsed_often,
     claim_computation,
     claim_mapped_parsing,
+    claim_work,
     find_parsing,
     find_repeated_work,
 )
 from pario.see.analyze.rules.map_or_read import instead_of_reading, use_of
 from pario.see.analyze.rules.requests import find_asynchronous
-from pario.see.analyze.rules.small_calls import SMALL_CALL, excess
+from pario.see.analyze.rules.small_calls import LINE_WORK, SMALL_CALL, excess
 
 SEEK, OPEN, CLOSE = (KINDS.index(kind) for kind in ("seek", "open", "close"))
 REREAD_FACTOR = 1.5
@@ -45,6 +46,7 @@ BACKWARD_SHARE = 0.8
 LARGE_READ = 1 << 20
 REFILLS = 0.9  # seeks for each read that fills a buffer
 LEAST_BUFFERS = 16  # different places of such reads
+OF_SEEKS = 0.5  # of the program's work for calls: one of two is a seek
 SEEKS_OF_AN_OPEN = 4  # an open may include as many, as in Python
 MANY_EMPTY = 1000
 SERVED = 0.75  # of a copy's rate: reads as fast are served from memory already
@@ -288,6 +290,7 @@ def _seeks(facts: Facts, subject: Scene) -> Candidate:
     claims = [
         *claim_all(facts, rows, (SEEK,)),
         Claim(rows[small], READ, _estimate_scattered_excess(facts, rows[small])),
+        *claim_work(facts, rows, LINE_WORK, OF_SEEKS),
     ]
     per = seeks / max(reads + float(facts.writes[rows].sum()), 1)
     return subject.candidate(
@@ -320,7 +323,9 @@ def _seeks(facts: Facts, subject: Scene) -> Candidate:
         claims=claims,
         method=(
             "time in seeks, and time of the small reads and of those that fill a buffer again,"
-            " beyond reading the touched part of the file once in large calls"
+            " beyond reading the touched part of the file once in large calls; and"
+            f" {wording.share(OF_SEEKS)} of the program's time between calls, at most"
+            f" {LINE_WORK.text} for each"
         ),
     )
 
@@ -426,7 +431,8 @@ SEEKS = Rule(
     estimate=(
         "Time in seeks, plus time in small reads, and in reads that fill a buffer again after each"
         " seek, minus one read of the touched part of the file in large calls at the reference"
-        " rate."
+        f" rate; and {wording.share(OF_SEEKS)} of the program's time between calls, at most"
+        f" {LINE_WORK.text} for each (needs events)."
     ),
     advice="pread/pwrite; sort by offset; read in blocks.",
     control="The file read once in large blocks.",
