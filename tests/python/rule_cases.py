@@ -578,7 +578,9 @@ VARIANTS = {
     "tiny-independent-calls (side by side)": case(
         repeated.read_columns, 10_000_000, 100, (8.6, 8.8), ranks=2
     ),
+    "tiny-collective-calls (views)": case(repeated.set_views, 8000, 1, (23.9, 24.1)),
     "open-close-loop (two files)": case(repeated.parse_two_files, 200, 1, (1.9, 2.1)),
     "open-close-loop (headers)": case(repeated.parse_headers, 500, 1, (4.9, 5.1)),
+    "resize-storm (few)": case(layers.resize, 50, 10, (9.7, 9.9)),
     "process-storm (forks)": case(layers.fork_for_items, 2000, 10, (6.9, 7.1)),
 }

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pario import wording
 from pario.see.analyze.call_sites import CallSites
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Ledger
@@ -32,6 +33,8 @@ SHORT_MIN_SHARE, SHORT_MIN_SECONDS = 0.04, 0.02
 RANGE = 2.0
 #: The part of a file's bytes and calls that buffers serve where they repair it.
 SERVED = 0.9
+#: Time between calls that a promise does not contain is named from this part of the run on.
+UNCOUNTED = 0.1
 
 
 def findings(facts: Facts) -> tuple[Finding, ...]:
@@ -54,7 +57,8 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
             if worth > 0:
                 made = _finding(rule, candidate, worth, environment, buffered, sites)
                 least, most = estimate_range(worth)
-                found.append(replace(made, least=least, most=min(most, facts.wall)))
+                cause = f"{made.cause}{_describe_rest(candidate, worth, facts.wall)}"
+                found.append(replace(made, cause=cause, least=least, most=min(most, facts.wall)))
     return tuple(sorted(found, key=lambda finding: -finding.seconds))
 
 
@@ -103,6 +107,18 @@ def _finding(
         why_not=""
         if settings
         else candidate.why_not or reason_against(rule.repairs, candidate) or rule.why_not,
+    )
+
+
+def _describe_rest(candidate: Candidate, seconds: float, wall: float) -> str:
+    """Return a sentence on the time between the calls of an interpreter that no promise contains,
+    if it is long: its packages may prepare calls in it, or parse their results."""
+    beyond = min(sum(claim.beyond for claim in candidate.claims), wall - seconds)
+    if beyond < max(seconds, UNCOUNTED * wall):
+        return ""
+    return (
+        f" Another {wording.seconds(beyond)} pass between these calls: if packages prepare the"
+        " calls or parse their results meanwhile, the change saves more."
     )
 
 

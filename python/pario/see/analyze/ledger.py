@@ -30,6 +30,7 @@ class Claim:
     seconds: Floats
     of_rest: bool = False
     for_calls: bool = False
+    beyond: float = 0.0  # seconds between the calls that may be work for them, but are not claimed
 
 
 def claim_all(

@@ -20,6 +20,7 @@ from pario.see.analyze.durations import (
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.intervals import Intervals, IntervalSet
 from pario.see.analyze.ledger import COMPUTE, Claim
+from pario.see.analyze.reconcile import queue_shares
 from pario.see.analyze.waiting import COMMUNICATION
 from pario.see.tables.model import EVENT_KINDS, Job
 from pario.see.tables.scripts import is_interpreter
@@ -27,6 +28,7 @@ from pario.see.tables.scripts import is_interpreter
 MANY_PARSED = 100  # opens of a file that is parsed each time
 SMALL_INPUT = 4 << 20  # bytes
 LONGEST_PARSING, PARSING = 0.02, 1e-6  # seconds for each open, or for each byte if that is more
+LEAST_RUNNING = 0.2  # of the life of a process, as assumed of one that waits for processors
 _FOLLOWERS = [EVENT_KINDS.index(kind) for kind in ("close", "stat", "flush", "other")]
 
 
@@ -79,14 +81,21 @@ def claim_work(
     mask[rows] = True
     limit, most = _find_limits(facts, rows, work), np.zeros(len(facts.records))
     most[rows] = limit if names is None else limit * names[1]
-    seconds = _find_gaps(facts, mask, most, mask if ending is None else mask | ending)[rows]
+    counted, whole = _find_gaps(facts, mask, most, mask if ending is None else mask | ending)
+    seconds, slow = counted[rows], rows[_are_interpreted(facts, rows)]
     if names is not None:
         seconds = np.minimum(seconds, limit * names[0])
     seconds = seconds * needless
     lane = facts.lane[rows]
     per_lane = sums(np.maximum(lane, 0), np.where(lane >= 0, seconds, 0.0), facts.ranks)
+    most = sums(np.maximum(lane, 0), np.where(lane >= 0, whole[rows] * needless, 0.0), facts.ranks)
+    # The limits are processor time: a process that waits for processors needs longer.
+    running = np.maximum(1.0 - queue_shares(facts), LEAST_RUNNING)
+    per_lane = np.minimum(per_lane / running, most)
     lanes = np.flatnonzero(per_lane > 0)
-    return [Claim(lanes, COMPUTE, per_lane[lanes], for_calls=True)] if len(lanes) else []
+    beyond = max(float(whole[slow].sum() - per_lane.sum()), 0.0)
+    claim = Claim(lanes, COMPUTE, per_lane[lanes], for_calls=True, beyond=beyond)
+    return [claim] if len(lanes) else []
 
 
 def are_parsed_often(facts: Facts, rows: Ints) -> Mask:
@@ -148,17 +157,22 @@ def claim_computation(facts: Facts, rows: Ints, seconds: Floats) -> list[Claim]:
 
 def _find_limits(facts: Facts, rows: Ints, work: Work) -> Floats:
     """Return, per row, the most seconds of work for a call."""
+    return np.where(_are_interpreted(facts, rows), work.interpreted, work.compiled)
+
+
+def _are_interpreted(facts: Facts, rows: Ints) -> Mask:
+    """True for rows of programs of interpreters."""
     job = facts.job
     slow = np.array([is_interpreter(program) for program in job.programs] or [False])
     process = facts.records["process"][rows]
     interpreted, own = np.zeros(len(rows), bool), process >= 0
     interpreted[own] = slow[job.processes["exe"][process[own]]]
-    return np.where(interpreted, work.interpreted, work.compiled)
+    return interpreted
 
 
-def _find_gaps(facts: Facts, mask: Mask, most: Floats, ending: Mask) -> Floats:
+def _find_gaps(facts: Facts, mask: Mask, most: Floats, ending: Mask) -> tuple[Floats, Floats]:
     """Return, per record of the mask, the seconds between a call and the next one of the same
-    thread, which is on a record of ``ending``; each gap counts at most ``most``."""
+    thread, which is on a record of ``ending``: each gap at most ``most``, and whole."""
     job = facts.job
     events, new = _sort_by_thread(job.events)
     row = find_rows(job.records, events["process"], events["file"], events["layer"])
@@ -168,12 +182,16 @@ def _find_gaps(facts: Facts, mask: Mask, most: Floats, ending: Mask) -> Floats:
     ends = _find_latest_ends(events["end"], np.cumsum(new), 1.0 + float(job.wall))
     own_next = own[:-1] & ((row >= 0) & ending[row])[1:] & ~new[1:]
     first = np.flatnonzero(own_next)
-    gap = np.minimum(np.maximum(events["start"][first + 1] - ends[first], 0.0), most[row[first]])
-    found = sums(row[first], gap, len(mask))
+    gap = np.maximum(events["start"][first + 1] - ends[first], 0.0)
     joint = np.flatnonzero(own & (events["count"] > 1))
-    between = events["end"][joint] - events["start"][joint] - events["duration"][joint]
-    limit = most[row[joint]] * (events["count"][joint] - 1)
-    return found + sums(row[joint], np.clip(between, 0.0, limit), len(mask))
+    calls = events["count"][joint] - 1
+    between = np.maximum(
+        events["end"][joint] - events["start"][joint] - events["duration"][joint], 0
+    )
+    row, each = np.append(row[first], row[joint]), np.append(np.ones(len(first)), calls)
+    whole = np.append(gap, between)
+    counted = np.minimum(whole, most[row] * each)
+    return sums(row, counted, len(mask)), sums(row, whole, len(mask))
 
 
 def find_outer_calls(job: Job) -> tuple[Table, Mask]:

@@ -1,0 +1,138 @@
+"""Findings on calls that are repeated: locks, opens, views, broadcasts, and the work for them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pario.see.analyze import analyze
+from pario.see.analyze.model import Finding
+from pario.see.tables.model import Job
+from tests.python.jobs import add_events, add_function, add_record, make_job
+from tests.python.layer_jobs import copy_blocks, end_definitions
+from tests.python.repeated_jobs import broadcast_lines, read_columns
+from tests.python.rule_cases import job
+
+MIB = 1 << 20
+
+
+def find(made: Job, rule: str) -> Finding:
+    (found,) = (finding for finding in analyze(made).findings if finding.rule == rule)
+    return found
+
+
+def rules_of(made: Job) -> list[str]:
+    return [finding.rule for finding in analyze(made).findings]
+
+
+@pytest.mark.parametrize(("opens", "moves"), [(1, True), (2000, False)])
+def test_opens_of_a_netcdf_file_are_no_moves_of_its_header(opens: int, moves: bool) -> None:
+    made = job()
+    end_definitions(made, 64 * MIB, 64 * MIB)
+    made.records["opens"][0] = opens
+    assert ("header-moves" in rules_of(made)) == moves
+
+
+@pytest.mark.parametrize(("size", "small"), [(1000, True), (2 * MIB, False)])
+def test_the_bytes_of_a_small_file_include_those_of_a_stream_on_its_descriptor(
+    size: int, small: bool
+) -> None:
+    made = job()
+    for number in range(300):
+        path = f"/scratch/d/{number}"
+        add_record(made, 0, path, opens=1, closes=1, open_time=0.05)
+        moved = {"writes": 10, "bytes_written": size, "end_written": size, "write_time": 0.01}
+        add_record(made, 0, path, "stdio", **moved)
+    assert ("many-small-files" in rules_of(made)) == small
+    if small:
+        assert "300 small files in /scratch/d, 1.00 kB each" in find(made, "many-small-files").title
+
+
+def test_files_that_the_program_removes_are_not_packed() -> None:
+    made = job()
+    for number in range(300):
+        times = {"open_time": 0.05, "write_time": 0.01}
+        add_record(made, 0, f"/scratch/{number}", opens=1, writes=1, bytes_written=100, **times)
+    add_function(made, 0, "unlink", "posix", calls=300, seconds=0.1)
+    (fix,) = find(made, "many-small-files").fixes
+    assert "keep one temporary file open" in fix.text
+
+
+def test_temporary_files_of_sort_need_a_larger_buffer() -> None:
+    made = job()
+    made.programs = ["/usr/bin/sort"]
+    for number in range(300):
+        add_record(made, 0, f"/scratch/{number}", opens=1, writes=1, open_time=0.05)
+    (fix,) = find(made, "many-small-files").fixes
+    assert "sort -S" in fix.text
+
+
+@pytest.mark.parametrize(("removals", "locks"), [(1000, True), (0, False)])
+def test_only_files_that_are_removed_are_lock_files(removals: int, locks: bool) -> None:
+    made = job()
+    add_record(made, 0, "/scratch/x", opens=1000, closes=1000, others=1000, open_time=10.0)
+    add_function(made, 0, "unlink", "posix", calls=removals, seconds=0.1)
+    fix = find(made, "open-close-loop").fixes[-1]
+    assert ("Lock a file" in fix.text) == locks
+
+
+def test_a_rank_that_broadcasts_the_bytes_read_does_not_work_for_all() -> None:
+    made = job(2)
+    broadcast_lines(made, 10)
+    assert rules_of(made) == []
+
+
+def test_pieces_are_joined_for_writes_only() -> None:
+    settings = []
+    for kind, moved in (("read", "bytes_read"), ("write", "bytes_written")):
+        made = job(2)
+        counts = {f"{kind}s": 100, f"{kind}_time": 20.0, moved: 64 * MIB}
+        add_record(made, 0, "/scratch/m", "mpiio", **counts)
+        settings.append([one.key for one in find(made, "one-rank-for-all").settings])
+    assert settings == [[], ["mpiio", "romio_ds_write", "pario_write_behind"]]
+
+
+def test_small_reads_side_by_side_need_a_view_and_no_exchange() -> None:
+    made = job(2)
+    read_columns(made, 10_000_000)
+    found = find(made, "tiny-independent-calls")
+    assert "one MPI_File_read: the library reads windows" in found.fixes[-2].text
+    assert "missing-collectives" not in rules_of(made)
+
+
+def read_blocks(made: Job, seconds: float) -> None:
+    """Python reads 100,000 blocks of 4 KiB at random; 20 us lie between them."""
+    made.programs = ["/usr/bin/python3"]
+    count = 100_000
+    moved = {"bytes_read": 4096 * count, "end_read": 8192 * count}
+    add_record(made, 0, "/scratch/f", opens=1, reads=count, read_time=seconds * count, **moved)
+    start = np.arange(count) * (20e-6 + seconds)
+    add_events(made, 0, "/scratch/f", "read", start=start, duration=seconds, length=4096)
+
+
+@pytest.mark.parametrize(("seconds", "slow"), [(1e-6, False), (20e-6, True)])
+def test_calls_at_the_rate_of_large_ones_are_not_made_needlessly(
+    seconds: float, slow: bool
+) -> None:
+    made = job(wall=10.0)
+    read_blocks(made, seconds)
+    assert ("small-reads" in rules_of(made)) == slow
+
+
+def test_time_between_calls_that_no_promise_contains_is_named() -> None:
+    made = job(wall=10.0)
+    read_blocks(made, 20e-6)
+    assert "pass between these calls" in find(made, "small-reads").cause
+    made.programs = ["/home/user/solver"]
+    assert "pass between these calls" not in find(made, "small-reads").cause
+
+
+def test_work_for_calls_takes_longer_where_processes_wait_for_processors() -> None:
+    seconds = []
+    for queued in (0.0, 6.0):
+        made = make_job(1, 10.0, has={"posix", "per_rank", "cpu"})
+        copy_blocks(made, 500_000)
+        made.processes["run_queue_delay"] = queued * 1e9
+        made.processes["cpu_user"], made.processes["cpu_system"] = 4.0, 0.0
+        seconds.append(sum(finding.seconds for finding in analyze(made).findings))
+    assert seconds[1] > 1.3 * seconds[0]
