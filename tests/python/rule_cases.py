@@ -576,7 +576,7 @@ VARIANTS = {
     "flush-storm (HDF5)": case(layers.flush_library, 20_000, 10, (7.9, 8.1)),
     "seek-storm (buffers)": case(layers.refill_buffers, 400_000, 1, (8.1, 8.2)),
     "tiny-independent-calls (side by side)": case(
-        repeated.read_columns, 10_000_000, 100, (8.6, 8.8), ranks=2
+        repeated.read_columns, 10_000_000, 100, (5.6, 5.9), ranks=2
     ),
     "tiny-collective-calls (views)": case(repeated.set_views, 8000, 1, (23.9, 24.1)),
     "open-close-loop (two files)": case(repeated.parse_two_files, 200, 1, (1.9, 2.1)),

@@ -90,12 +90,18 @@ def claim_work(
     per_lane = sums(np.maximum(lane, 0), np.where(lane >= 0, seconds, 0.0), facts.ranks)
     most = sums(np.maximum(lane, 0), np.where(lane >= 0, whole[rows] * needless, 0.0), facts.ranks)
     # The limits are processor time: a process that waits for processors needs longer.
-    running = np.maximum(1.0 - queue_shares(facts), LEAST_RUNNING)
-    per_lane = np.minimum(per_lane / running, most)
+    per_lane = np.minimum(per_lane / find_running_shares(facts, np.arange(facts.ranks)), most)
     lanes = np.flatnonzero(per_lane > 0)
     beyond = max(float(whole[slow].sum() - per_lane.sum()), 0.0)
     claim = Claim(lanes, COMPUTE, per_lane[lanes], for_calls=True, beyond=beyond)
     return [claim] if len(lanes) else []
+
+
+def find_running_shares(facts: Facts, lanes: Ints) -> Floats:
+    """Return the part of the life of each lane in which it did not wait for a processor: work takes
+    longer where others use the processors. 1 where it is not known, and for the lane -1."""
+    shares = np.maximum(1.0 - queue_shares(facts), LEAST_RUNNING)
+    return np.where(lanes >= 0, shares[np.maximum(lanes, 0)], 1.0)
 
 
 def are_parsed_often(facts: Facts, rows: Ints) -> Mask:

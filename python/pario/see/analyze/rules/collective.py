@@ -13,7 +13,6 @@ from pario.see.analyze.cells import POSIX, READS, WRITES, Direction
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import WAITING, Claim
 from pario.see.analyze.model import Fix
-from pario.see.analyze.reconcile import queue_shares
 from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import (
     Candidate,
@@ -25,6 +24,7 @@ from pario.see.analyze.rules.base import (
     setting,
     sum_seconds,
 )
+from pario.see.analyze.rules.calling import find_running_shares
 from pario.see.analyze.rules.small_calls import SMALL_CALL
 from pario.see.analyze.rules.storage import Storage, find_storage
 from pario.see.analyze.waiting import COMMUNICATION
@@ -231,9 +231,9 @@ def _exchange_seconds(facts: Facts, rows: Ints, pieces: Floats, direction: Direc
     cost = COLLECTIVE_COST * facts.reference.cost(rows, direction)
     if _are_in_a_row(facts, rows, direction):
         return np.asarray(cost)
-    lanes = facts.lane[rows]
-    running = np.where(lanes >= 0, 1.0 - queue_shares(facts)[np.maximum(lanes, 0)], 1.0)
-    return np.asarray(cost + PIECE_SECONDS * pieces[rows] / np.maximum(running, 0.1))
+    return np.asarray(
+        cost + PIECE_SECONDS * pieces[rows] / find_running_shares(facts, facts.lane[rows])
+    )
 
 
 def _exchange(facts: Facts) -> Iterator[Candidate]:
