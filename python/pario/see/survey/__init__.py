@@ -18,7 +18,6 @@ from pario.see.tables.search import Found, find_logs
 __all__ = ["survey"]
 
 _LOGS_WORTH_A_PROCESS, _BYTES_WORTH_A_PROCESS = 16, 4 << 20
-#: Receives the steps done so far and all steps.
 
 
 def survey(
