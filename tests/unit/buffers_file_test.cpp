@@ -408,6 +408,16 @@ TEST(BufferedFile, SmallSequentialReadsBecomeFewSystemCalls) {
   EXPECT_LT(seen.wasted, 2000u) << "what lies across two windows is read by the call itself";
 }
 
+TEST(BufferedFile, ASlowReaderOfANewFileReadsItsWindowsOnce) {
+  const Directory folder;
+  fill(folder / "in", 500'000);
+  Buffered file(folder / "in", O_RDONLY, small(65536, 4));
+  std::string room(100, '.');
+  for (int i = 0; file.read(room) > 0; ++i)
+    if (i == 1000) ::usleep(200'000);  // longer than a window is valid without a check
+  EXPECT_LT(file.statistics().wasted, 2000u);
+}
+
 TEST(BufferedFile, ScatteredReadsAreNotReadAhead) {
   const Directory folder;
   fill(folder / "in", 1'000'000);

@@ -34,6 +34,11 @@ inline bool has_reliable_stamps(const struct stat& file) {
   return now > latest && now - latest > tick;
 }
 
+/// True if the file system stores parts of a second.
+inline bool has_fine_stamps(const struct stat& file) {
+  return file.st_mtim.tv_nsec != 0 || file.st_ctim.tv_nsec != 0;
+}
+
 inline bool is_unchanged(const struct stat& a, const struct stat& b) {
   return file_id_of(a) == file_id_of(b) && a.st_size == b.st_size &&
          ns_of(a.st_mtim) == ns_of(b.st_mtim) && ns_of(a.st_ctim) == ns_of(b.st_ctim);

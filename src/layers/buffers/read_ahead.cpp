@@ -46,9 +46,12 @@ bool ReadAhead::is_valid(const Handle& handle) {
          is_unchanged(file, file_);
 }
 
+/// A change within a tick of the file system's clock, a few milliseconds, is not noticed on kernels
+/// before Linux 6.13; one within the same second is, where times are whole seconds.
 void ReadAhead::remember_file(const Handle& handle) {
   checked_ns_ = read_clock(CLOCK_MONOTONIC_COARSE);
-  is_file_known_ = system_calls.status(handle.descriptor, file_) == 0 && has_reliable_stamps(file_);
+  is_file_known_ = system_calls.status(handle.descriptor, file_) == 0 &&
+                   (has_fine_stamps(file_) || has_reliable_stamps(file_));
 }
 
 /// True if the handle reads sequentially, and if the read is small and lies in one window.

@@ -49,7 +49,7 @@ class ReadAhead {
   std::uint32_t windows_ = 0;         ///< buffers that hold or fetch bytes read ahead
   std::uint32_t wasted_windows_ = 0;  ///< in succession
   struct stat file_ = {};             ///< before the first of the windows was read
-  bool is_file_known_ = false;        ///< a change since then would change the times in file_
+  bool is_file_known_ = false;        ///< a change since then shows in the times of file_
   std::uint64_t checked_ns_ = 0;      ///< the time of the last check for a change
 };
 
