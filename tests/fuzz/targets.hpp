@@ -34,13 +34,6 @@ inline std::string_view as_text(Input input) {
   return {reinterpret_cast<const char*>(input.data()), input.size()};
 }
 
-/// Removes the text up to `separator`, or all of it, from `rest` and returns it.
-inline std::string_view cut(std::string_view& rest, char separator) {
-  const std::string_view first = rest.substr(0, rest.find(separator));
-  rest.remove_prefix(std::min(first.size() + 1, rest.size()));
-  return first;
-}
-
 template <class T>
 T number_at(Input bytes, std::size_t offset) {
   T value{};

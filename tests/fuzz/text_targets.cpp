@@ -67,7 +67,7 @@ void event_columns(Input input) {
 /// Input: a path, a line end, specifications of buffers.
 void stream_hints(Input input) {
   std::string_view rest = as_text(input);
-  const std::string_view path = cut(rest, '\n');
+  const std::string_view path = base::cut(rest, '\n');
   hints::StreamHints found = hints::default_stream_hints();
   const bool matches = hints::stream_hints_of(rest, path, found);
   const std::string_view own = hints::stream_specification_of(rest, path);
@@ -79,7 +79,7 @@ void stream_hints(Input input) {
 /// Input: a path, a line end, specifications of hints; each line of it is also a key and a value.
 void file_hints(Input input) {
   std::string_view rest = as_text(input);
-  const std::string path(cut(rest, '\n')),
+  const std::string path(base::cut(rest, '\n')),
       variable = "PARIO_HINTS=" + std::string(rest.substr(0, rest.find('\0')));
   const char* environment[] = {variable.c_str(), nullptr};
   std::vector<hints::Rejected> rejected;
@@ -94,7 +94,7 @@ void file_hints(Input input) {
   static_cast<void>(hints::matches(rest.substr(0, 200), path.substr(0, 200)));
   hints::HintSet set = hints::defaults();
   base::Text<1024> error;
-  const std::string_view key = cut(rest, '=');
+  const std::string_view key = base::cut(rest, '=');
   require(hints::set(set, key, rest, error) || !error.view().empty(),
           "a refused option has a reason");
 }

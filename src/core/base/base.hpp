@@ -3,12 +3,12 @@
 // except for result.hpp, for the modules that move data.
 #pragma once
 
-#include "core/base/bytesize.hpp"
 #include "core/base/clock.hpp"
 #include "core/base/errors.hpp"
 #include "core/base/extent.hpp"
 #include "core/base/file_bits.hpp"
 #include "core/base/futex.hpp"
+#include "core/base/parsing.hpp"
 #include "core/base/paths.hpp"
 #include "core/base/result.hpp"
 #include "core/base/spinlock.hpp"

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <string_view>
 
 #include "core/base/base.hpp"
@@ -25,7 +24,7 @@ State parse(std::string_view text) {
   State state{.letter = text[0]};
   for (int field = 3; field < 22; ++field)
     text.remove_prefix(std::min(text.find(' '), text.size() - 1) + 1);
-  std::from_chars(text.data(), text.data() + text.size(), state.start);
+  state.start = base::leading_number(text);
   return state;
 }
 

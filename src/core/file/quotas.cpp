@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <charconv>
 
 #include "core/file/posix.hpp"
 #include "core/file/publication.hpp"
@@ -27,10 +26,8 @@ void add_kernel_quota(int descriptor, int type, unsigned id, const char* whose,
 
 std::uint64_t number_of(const std::string& path, const char* attribute) {
   std::array<char, 32> text{};
-  std::uint64_t number = 0;
   const ssize_t size = ::getxattr(path.c_str(), attribute, text.data(), text.size());
-  if (size > 0) std::from_chars(text.data(), text.data() + size, number);
-  return number;
+  return size > 0 ? base::leading_number({text.data(), static_cast<std::size_t>(size)}) : 0;
 }
 
 void add_ceph_quota(const std::string& directory, std::vector<Quota>& out) {

@@ -210,12 +210,6 @@ std::string_view trim(std::string_view text) {
                             : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-std::string_view cut(std::string_view& rest, char separator) {
-  const auto part = rest.substr(0, rest.find(separator));
-  rest.remove_prefix(std::min(part.size() + 1, rest.size()));
-  return part;
-}
-
 /// Matches with backtracking to the last star only: linear in practice, and without recursion.
 bool glob_matches(std::string_view glob, std::string_view text) {
   std::size_t g = 0, t = 0, star = glob.npos, resume = 0;

@@ -59,8 +59,7 @@ std::optional<bool> flag_of(std::string_view text);
 /// Returns the text without blanks at its ends.
 std::string_view trim(std::string_view text);
 
-/// Removes the text up to `separator`, or all of it, from `rest` and returns it.
-std::string_view cut(std::string_view& rest, char separator);
+using base::cut;
 
 /// Calls `take` with each word of a text separated by blanks.
 template <class Take>

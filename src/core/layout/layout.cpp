@@ -21,11 +21,8 @@ bool has_magic(std::initializer_list<std::uint64_t> magics, std::uint64_t magic)
 static_assert(std::size(kTraits) == kKinds, "the last row is unknown");
 
 bool has_word(std::string_view words, std::string_view word) {
-  while (!words.empty()) {
-    const std::string_view first = words.substr(0, words.find(' '));
-    if (first == word) return true;
-    words.remove_prefix(std::min(first.size() + 1, words.size()));
-  }
+  while (!words.empty())
+    if (base::cut(words, ' ') == word) return true;
   return false;
 }
 

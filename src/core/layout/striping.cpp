@@ -1,7 +1,6 @@
 #include "core/layout/striping.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <tuple>
 
 #include "core/layout/lustre.hpp"
@@ -22,10 +21,7 @@ std::string_view ceph_value(std::string_view text, std::string_view name) {
 }
 
 std::uint64_t ceph_number(std::string_view text, std::string_view name) {
-  std::uint64_t value = 0;
-  const std::string_view digits = ceph_value(text, name);
-  std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return value;
+  return base::leading_number(ceph_value(text, name));
 }
 
 Striping read_ceph(std::string_view text) {

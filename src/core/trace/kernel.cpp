@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 
 #include "core/trace/state.hpp"
 
@@ -19,12 +18,6 @@ constexpr std::uint64_t kCostShare = 100;           // an update takes at most t
 constexpr std::uint64_t kBlock = 512;               // unit of ru_inblock and ru_oublock
 constexpr std::uint64_t kClockTickNs = 10'000'000;  // of /proc/PID/stat: always 1/100 s
 constexpr std::size_t kDelayField = 39;  // of /proc/PID/stat, counted from 0 behind the name
-
-std::uint64_t parse_number(std::string_view word) {
-  std::uint64_t value = 0;
-  std::from_chars(word.data(), word.data() + word.size(), value);
-  return value;
-}
 
 std::uint64_t nanoseconds(const timeval& time) {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
@@ -90,12 +83,14 @@ std::string_view word_of(std::string_view text, std::size_t n) {
 
 std::uint64_t block_io_ticks(std::string_view stat) {
   const auto name_end = stat.rfind(')');  // the name of the program may hold anything
-  return name_end == stat.npos ? 0 : parse_number(word_of(stat.substr(name_end + 1), kDelayField));
+  return name_end == stat.npos
+             ? 0
+             : base::leading_number(word_of(stat.substr(name_end + 1), kDelayField));
 }
 
 std::uint64_t number_after(std::string_view text, std::string_view name) {
   const auto at = text.find(name);
-  return at == text.npos ? 0 : parse_number(word_of(text.substr(at + name.size()), 0));
+  return at == text.npos ? 0 : base::leading_number(word_of(text.substr(at + name.size()), 0));
 }
 
 std::string_view KernelCounters::read(const char* path) {
@@ -218,7 +213,8 @@ void KernelCounters::list_threads() {
          (size = base::system_call(SYS_getdents64, directory, text_, sizeof text_)) > 0)
     for (long at = 0; at < size && found_count_ < kMostThreads;) {
       const auto* entry = reinterpret_cast<const dirent64*>(text_ + at);
-      if (const std::uint64_t id = parse_number(entry->d_name)) found_[found_count_++] = {id, {}};
+      if (const std::uint64_t id = base::leading_number(entry->d_name))
+        found_[found_count_++] = {id, {}};
       at += entry->d_reclen;
     }
   base::close_file(directory);
@@ -227,7 +223,8 @@ void KernelCounters::list_threads() {
 Delays KernelCounters::read_delays(std::uint64_t thread) {
   Delays delays;
   if (run_queue_known_)
-    delays.run_queue_ns = parse_number(word_of(read(ThreadPath(thread, "schedstat").c_str()), 1));
+    delays.run_queue_ns =
+        base::leading_number(word_of(read(ThreadPath(thread, "schedstat").c_str()), 1));
   if (block_io_known_)
     delays.block_io_ns = block_io_ticks(read(ThreadPath(thread, "stat").c_str())) * kClockTickNs;
   return delays;

@@ -2,29 +2,18 @@
 
 #include <sys/sysmacros.h>
 
-#include <algorithm>
-#include <charconv>
+#include "core/base/base.hpp"
 
 namespace pario::trace {
 namespace {
 
-std::string_view next_word(std::string_view& rest) {
-  const std::string_view word = rest.substr(0, rest.find(' '));
-  rest.remove_prefix(std::min(word.size() + 1, rest.size()));
-  return word;
-}
-
-std::uint64_t number(std::string_view word) {
-  std::uint64_t value = 0;
-  std::from_chars(word.data(), word.data() + word.size(), value);
-  return value;
-}
+std::string_view next_word(std::string_view& rest) { return base::cut(rest, ' '); }
 
 std::uint64_t device_number(std::string_view word) {
   const auto colon = word.find(':');
   if (colon == word.npos) return 0;
-  return makedev(static_cast<unsigned>(number(word.substr(0, colon))),
-                 static_cast<unsigned>(number(word.substr(colon + 1))));
+  return makedev(static_cast<unsigned>(base::leading_number(word.substr(0, colon))),
+                 static_cast<unsigned>(base::leading_number(word.substr(colon + 1))));
 }
 
 }  // namespace
@@ -35,7 +24,7 @@ std::optional<Mount> parse_mount(std::string_view line) {
   if (dash == line.npos) return std::nullopt;
   std::string_view left = line.substr(0, dash), right = line.substr(dash + 3);
   Mount mount;
-  mount.id = number(next_word(left));
+  mount.id = base::leading_number(next_word(left));
   next_word(left);  // parent
   mount.device = device_number(next_word(left));
   next_word(left);  // root
@@ -49,9 +38,7 @@ std::optional<Mount> find_mount(std::string_view mountinfo, std::uint64_t id,
                                 std::uint64_t device) {
   std::optional<Mount> found;
   while (!mountinfo.empty()) {
-    const std::string_view line = mountinfo.substr(0, mountinfo.find('\n'));
-    mountinfo.remove_prefix(std::min(line.size() + 1, mountinfo.size()));
-    const auto mount = parse_mount(line);
+    const auto mount = parse_mount(base::cut(mountinfo, '\n'));
     if (mount && (id != 0 ? mount->id == id : mount->device == device)) found = mount;
   }
   return found;

@@ -49,10 +49,8 @@ void add_command(base::Json& json, bool with_arguments) {
   std::string_view rest(memory, size > 0 ? static_cast<std::size_t>(size) : 0);
   json.key("argv").begin_array();
   while (!rest.empty()) {
-    const std::string_view argument = rest.substr(0, rest.find('\0'));
-    json.value(argument);
+    json.value(base::cut(rest, '\0'));
     if (!with_arguments) break;
-    rest.remove_prefix(std::min(argument.size() + 1, rest.size()));
   }
   json.end_array();
 }

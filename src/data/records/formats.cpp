@@ -36,11 +36,8 @@ constexpr Format kFormats[] = {
 };
 
 bool ends_with_one_of(std::string_view path, std::string_view endings) {
-  while (!endings.empty()) {
-    const std::size_t blank = std::min(endings.find(' '), endings.size());
-    if (path.ends_with(endings.substr(0, blank))) return true;
-    endings.remove_prefix(std::min(blank + 1, endings.size()));
-  }
+  while (!endings.empty())
+    if (path.ends_with(base::cut(endings, ' '))) return true;
   return false;
 }
 

@@ -2,13 +2,14 @@
 // (POSIX.1-2001, "ustar" and "pax").
 #pragma once
 
-#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string_view>
+
+#include "core/base/base.hpp"
 
 namespace pario::records {
 
@@ -30,14 +31,9 @@ std::string_view text_in(const char (&field)[N]) {
 /// Parses octal digits, or a binary number if the first bit is set.
 template <std::size_t N>
 std::uint64_t number_in(const char (&field)[N]) {
+  if ((field[0] & 0x80) == 0) return base::leading_number(text_in(field), 8);
   std::uint64_t value = 0;
-  if ((field[0] & 0x80) != 0) {
-    for (std::size_t i = 1; i < N; ++i) value = value << 8 | static_cast<unsigned char>(field[i]);
-    return value;
-  }
-  const std::string_view digits = text_in(field);
-  const std::size_t first = std::min(digits.find_first_not_of(' '), digits.size());
-  std::from_chars(digits.data() + first, digits.data() + digits.size(), value, 8);
+  for (std::size_t i = 1; i < N; ++i) value = value << 8 | static_cast<unsigned char>(field[i]);
   return value;
 }
 

@@ -1,19 +1,16 @@
 #include <unistd.h>
 
-#include <charconv>
 #include <fstream>
 
+#include "core/base/base.hpp"
 #include "instruments/lab/lab.hpp"
 
 namespace pario::lab {
 namespace {
 
 Client number_behind(std::string_view text, std::string_view lead) {
-  Client number = 0;
   const auto at = text.find(lead);
-  if (at != text.npos)
-    std::from_chars(text.data() + at + lead.size(), text.data() + text.size(), number);
-  return number;
+  return at == text.npos ? 0 : base::leading_number(text.substr(at + lead.size()));
 }
 
 }  // namespace

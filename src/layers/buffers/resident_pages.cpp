@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 
 #include "core/base/base.hpp"
@@ -30,9 +29,7 @@ std::uint64_t address_of(const void* data) { return reinterpret_cast<std::uint64
 /// Returns the third number of a text: the pages of files in /proc/self/statm.
 std::uint64_t third_number(std::string_view text) {
   for (int i = 0; i < 2; ++i) text.remove_prefix(std::min(text.find(' ') + 1, text.size()));
-  std::uint64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
+  return base::leading_number(text);
 }
 
 }  // namespace

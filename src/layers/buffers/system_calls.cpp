@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 
 #include "core/base/base.hpp"
@@ -55,10 +54,7 @@ bool is_byte_cached(int descriptor, std::uint64_t offset) {
 std::uint64_t find_memory_value(std::string_view text, std::string_view name) {
   const std::size_t at = text.find(name);
   if (at == text.npos) return 0;
-  text.remove_prefix(std::min(text.find_first_of("0123456789", at), text.size()));
-  std::uint64_t kilobytes = 0;
-  std::from_chars(text.data(), text.data() + text.size(), kilobytes);
-  return kilobytes * 1024;
+  return base::leading_number(text.substr(at + name.size())) * 1024;
 }
 
 bool is_memory_free() {

@@ -129,8 +129,7 @@ void add(std::string_view names) {
   start_readers();
   const Guard guard;
   while (!names.empty()) {
-    const std::string_view given = names.substr(0, names.find('\0'));
-    names.remove_prefix(std::min(names.size(), given.size() + 1));
+    const std::string_view given = base::cut(names, '\0');
     base::Text<PATH_MAX> text;
     const Name name(AT_FDCWD, text.add(given).c_str());
     base::Text<PATH_MAX> path;

@@ -21,12 +21,9 @@ constexpr Facts kRoot{Facts::Kind::present, 0, {.st_mode = S_IFDIR}};
 template <class Use>
 bool find_tree(const Use& use) {
   for (std::string_view rest = store::trees(); !rest.empty();) {
-    const std::string_view pair = rest.substr(0, rest.find(':'));
-    rest.remove_prefix(std::min(rest.size(), pair.size() + 1));
-    const std::size_t equals = std::min(pair.find('='), pair.size());
-    const std::string_view named = pair.substr(0, equals);
-    if (!named.empty() && use(named, equals < pair.size() ? pair.substr(equals + 1) : named))
-      return true;
+    std::string_view real = base::cut(rest, ':');
+    const std::string_view named = base::cut(real, '=');
+    if (!named.empty() && use(named, real.empty() ? named : real)) return true;
   }
   return false;
 }

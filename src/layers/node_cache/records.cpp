@@ -38,12 +38,6 @@ bool parse_status(std::string_view text, struct stat& status) {
   return true;
 }
 
-std::string_view take_field(std::string_view& text) {
-  const std::string_view field = text.substr(0, text.find(kEnd));
-  text.remove_prefix(std::min(text.size(), field.size() + 1));
-  return field;
-}
-
 Facts parse_facts(char letter, std::string_view values) {
   Facts facts;
   if (letter == kMissing) {
@@ -79,8 +73,8 @@ Record read(std::string_view name, base::TextBuffer* target) {
   std::string_view rest(text, static_cast<std::size_t>(size));
   const char letter = rest[0];
   rest.remove_prefix(1);
-  const std::string_view values = take_field(rest);
-  if (take_field(rest) != name || letter == kChanging) return {Record::State::changing, {}};
+  const std::string_view values = base::cut(rest, kEnd);
+  if (base::cut(rest, kEnd) != name || letter == kChanging) return {Record::State::changing, {}};
   if (target != nullptr) target->add(rest);
   const Facts facts = parse_facts(letter, values);
   return {facts.kind == Facts::Kind::unknown ? Record::State::changing : Record::State::facts,

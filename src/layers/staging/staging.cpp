@@ -42,10 +42,9 @@ class Stages {
   Stages() {
     for (std::string_view rest = hints::of_process().stage.view();
          !rest.empty() && count_ < kMost;) {
-      const std::string_view pair = rest.substr(0, rest.find(':'));
-      rest.remove_prefix(std::min(rest.size(), pair.size() + 1));
-      const std::size_t equals = std::min(pair.find('='), pair.size());
-      const Stage stage = {pair.substr(0, equals), pair.substr(std::min(equals + 1, pair.size()))};
+      std::string_view local_directory = base::cut(rest, ':');
+      const std::string_view directory = base::cut(local_directory, '=');
+      const Stage stage = {directory, local_directory};
       base::Text<PATH_MAX> local;
       if (kind_of(local.add(stage.local).c_str()).directory) stages_[count_++] = stage;
     }

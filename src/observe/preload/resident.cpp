@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
-#include <charconv>
 #include <cstring>
 #include <string_view>
 
@@ -15,13 +14,6 @@ namespace {
 
 constexpr std::string_view kResident = "Rss:";
 constinit char buffer[64 << 10]{};
-
-std::uint64_t number_at(std::string_view text, int radix) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  std::uint64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number, radix);
-  return number;
-}
 
 }  // namespace
 
@@ -45,8 +37,8 @@ bool read_resident(void (*f)(std::uintptr_t begin, std::uint64_t bytes)) {
     for (std::size_t end; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1)) {
       const std::string_view line = text.substr(0, end);
       // A mapping begins with its addresses, in hexadecimal small letters; facts have capitals.
-      if (!line.empty() && (line[0] < 'A' || line[0] > 'Z')) begin = number_at(line, 16);
-      if (line.starts_with(kResident)) f(begin, 1024 * number_at(line.substr(4), 10));
+      if (!line.empty() && (line[0] < 'A' || line[0] > 'Z')) begin = base::leading_number(line, 16);
+      if (line.starts_with(kResident)) f(begin, 1024 * base::leading_number(line.substr(4)));
     }
     kept = text.size();
     std::memmove(buffer, text.data(), kept);

@@ -1,5 +1,6 @@
-#include "core/base/bytesize.hpp"
+#include "core/base/parsing.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace pario::base {
@@ -17,6 +18,19 @@ int unit_shift(std::string_view unit) {
 }
 
 }  // namespace
+
+std::string_view cut(std::string_view& rest, char separator) {
+  const auto part = rest.substr(0, rest.find(separator));
+  rest.remove_prefix(std::min(part.size() + 1, rest.size()));
+  return part;
+}
+
+std::uint64_t leading_number(std::string_view text, int radix) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  std::uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number, radix);
+  return number;
+}
 
 std::optional<std::uint64_t> parse_byte_size(std::string_view text) {
   std::uint64_t number = 0;
