@@ -1,6 +1,7 @@
 // Errors as values: the failed operation, its place and rank. Uses the heap: not for the tracer.
 #pragma once
 
+#include <cerrno>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,6 +25,15 @@ struct Error {
   /// "pwrite /scratch/a.h5 [4096, 8192): ENOSPC (No space left on device), rank 3: detail"
   std::string text() const;
 };
+
+/// The error of a system call on a path; `number` is its errno.
+inline Error path_error(const char* operation, std::string path, int number = errno,
+                        std::string detail = {}) {
+  return {.number = number,
+          .operation = operation,
+          .path = std::move(path),
+          .detail = std::move(detail)};
+}
 
 // Callers check ok() before value() and error(), as with std::expected.
 

@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::uint32_t kSlots = 1024;
 
-base::Error error_of(const char* operation, std::string path, int number = errno) {
-  return {.number = number, .operation = operation, .path = std::move(path)};
-}
-
 /// True if an open file still has this name.
 bool is_named(int descriptor, const std::string& path) {
   struct stat open{}, there{};
@@ -82,7 +78,8 @@ bool is_there(const std::string& path) {
 base::Status sync_directory(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return {};
-  const base::Status status = ::fsync(descriptor) == 0 ? base::Status{} : error_of("fsync", path);
+  const base::Status status =
+      ::fsync(descriptor) == 0 ? base::Status{} : base::path_error("fsync", path);
   ::close(descriptor);
   return status;
 }
@@ -139,13 +136,13 @@ base::Result<Publication> Publication::of_file(const std::string& target, const 
     if (descriptor >= 0) ::flock(descriptor, LOCK_EX | LOCK_NB);
     if (descriptor >= 0) return Publication(target, {}, descriptor, false);
     if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
-      return error_of("open", directory_of(target));
+      return base::path_error("open", directory_of(target));
   }
   for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
     const std::string part = part_path(target, options.number.value_or(part_number(slot)));
     const int descriptor = replace_stale(part, options);
     if (descriptor < 0 && errno == EEXIST && !options.number) continue;
-    if (descriptor < 0) return error_of("open", part);
+    if (descriptor < 0) return base::path_error("open", part);
     for (std::string next;
          !options.number && is_there(next = part_path(target, part_number(++slot)));)
       remove_stale_part(next);
@@ -160,20 +157,20 @@ base::Result<Publication> Publication::of_file(const std::string& target, const 
 base::Result<Publication> Publication::of_directory(const std::string& wanted, mode_t mode) {
   std::string target = wanted;
   while (target.size() > 1 && target.ends_with('/')) target.pop_back();
-  if (is_there(target)) return error_of("mkdir", target, EEXIST);
+  if (is_there(target)) return base::path_error("mkdir", target, EEXIST);
   const std::string part = part_path(target, part_number(0));
   const int descriptor = remove_stale_part(part) ? create_directory(part, mode) : -1;
   if (descriptor >= 0) return Publication(target, part, descriptor, true);
-  base::Error error = error_of("mkdir", part);
+  base::Error error = base::path_error("mkdir", part);
   if (error.number == EBUSY || error.number == EEXIST) error.detail = "another process makes it";
   return error;
 }
 
 base::Status Publication::publish(Existing existing) {
-  if (::fsync(descriptor_) != 0) return error_of("fsync", part_.empty() ? target_ : part_);
+  if (::fsync(descriptor_) != 0) return base::path_error("fsync", part_.empty() ? target_ : part_);
   const bool nameless = part_.empty();
   if (const int number = nameless ? link_nameless(existing) : rename_part(existing); number != 0)
-    return error_of(nameless ? "linkat" : "rename", target_, number);
+    return base::path_error(nameless ? "linkat" : "rename", target_, number);
   part_.clear();
   return sync_directory(directory_of(target_));
 }

@@ -100,11 +100,6 @@ void inherit(const std::string& path, Stripes& facts) {
   }
 }
 
-base::Error error_at(const char* operation, const std::string& path, int number,
-                     std::string detail = {}) {
-  return {.number = number, .operation = operation, .path = path, .detail = std::move(detail)};
-}
-
 layout::StripedFile striped_on_beegfs(const std::string& path) {
   base::Result<int> opened = open_descriptor(path, O_RDONLY | O_NONBLOCK, 0);
   if (!opened.ok()) return {};
@@ -123,7 +118,8 @@ base::Status make_on_beegfs(const std::string& path, const StripesRequest& reque
       beegfs::make(directory.number(),
                    beegfs::new_file(name.c_str(), request.mode, request.parts.front().striping));
   return made == 0 ? base::Status{}
-                   : error_at("ioctl BEEGFS_IOC_MKFILE_STRIPEHINTS", path, static_cast<int>(-made));
+                   : base::path_error("ioctl BEEGFS_IOC_MKFILE_STRIPEHINTS", path,
+                                      static_cast<int>(-made));
 }
 
 /// The reason why the file system cannot do this; empty if it can.
@@ -169,8 +165,8 @@ base::Status set_attribute(const std::string& path, Kind kind, bool directory,
   const char* name = attribute_name(kind, directory);
   if (::setxattr(path.c_str(), name, value.data(), value.size(), 0) == 0) return {};
   const bool unknown = errno == ENOTSUP;
-  return error_at(unknown ? "stripe" : "setxattr", path, errno,
-                  unknown ? "its file system has no stripes that can be set" : name);
+  return base::path_error(unknown ? "stripe" : "setxattr", path, errno,
+                          unknown ? "its file system has no stripes that can be set" : name);
 }
 
 /// Creates an empty file, or checks that an existing one is empty; sets `created`.
@@ -184,11 +180,12 @@ base::Status make_empty(const std::string& path, Kind kind, unsigned mode, bool&
   if (created) return {};
   if (opened.error().number != EEXIST) return opened.error();
   struct stat facts{};
-  if (::stat(path.c_str(), &facts) != 0) return error_at("stat", path, errno);
+  if (::stat(path.c_str(), &facts) != 0) return base::path_error("stat", path, errno);
   if (!S_ISREG(facts.st_mode))
-    return error_at("stripe", path, EINVAL, "neither a file nor a directory");
+    return base::path_error("stripe", path, EINVAL, "neither a file nor a directory");
   if (facts.st_size > 0)
-    return error_at("stripe", path, EEXIST, "it has bytes already, which stay where they are");
+    return base::path_error("stripe", path, EEXIST,
+                            "it has bytes already, which stay where they are");
   return {};
 }
 
@@ -202,16 +199,16 @@ base::Status stripe_file(const std::string& path, Kind kind, const StripesReques
 }
 
 base::Status no_stripes(Kind kind, const std::string& path) {
-  return error_at("stripe", path, ENOTSUP,
-                  std::string("a file system of kind ") + layout::traits(kind).name +
-                      " has no stripes that can be set");
+  return base::path_error("stripe", path, ENOTSUP,
+                          std::string("a file system of kind ") + layout::traits(kind).name +
+                              " has no stripes that can be set");
 }
 
 }  // namespace
 
 base::Result<Stripes> stripes_of(const std::string& path) {
   struct stat facts{};
-  if (::stat(path.c_str(), &facts) != 0) return error_at("stat", path, errno);
+  if (::stat(path.c_str(), &facts) != 0) return base::path_error("stat", path, errno);
   Stripes out{
       kind_of(path), S_ISDIR(facts.st_mode), static_cast<std::uint64_t>(facts.st_blksize), {}, {}};
   if (out.kind == Kind::beegfs && !out.directory) out.striped = striped_on_beegfs(path);
@@ -227,10 +224,10 @@ base::Result<Stripes> set_stripes(const std::string& path, const StripesRequest&
   const Kind kind = kind_of(directory ? path : directory_of(path));
   if (!has_attributes(kind) && kind != Kind::beegfs) return no_stripes(kind, path).error();
   if (const std::string reason = missing_feature(kind, request); !reason.empty())
-    return error_at("stripe", path, EINVAL, reason);
+    return base::path_error("stripe", path, EINVAL, reason);
   if (directory && kind == Kind::beegfs)
-    return error_at("stripe", path, ENOTSUP,
-                    "BeeGFS: beegfs-ctl --setpattern sets that of a directory");
+    return base::path_error("stripe", path, ENOTSUP,
+                            "BeeGFS: beegfs-ctl --setpattern sets that of a directory");
   const base::Status status =
       directory ? set_attribute(path, kind, true, request) : stripe_file(path, kind, request);
   if (!status.ok()) return status.error();
@@ -242,7 +239,7 @@ base::Status inherit_stripes(const std::string& directory) {
   if (!has_attributes(kind)) return no_stripes(kind, directory);
   const char* name = attribute_name(kind, true);
   if (::removexattr(directory.c_str(), name) == 0 || errno == ENODATA) return {};
-  return error_at("removexattr", directory, errno, name);
+  return base::path_error("removexattr", directory, errno, name);
 }
 
 std::uint32_t target_count(const std::string& directory) {

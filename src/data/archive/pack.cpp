@@ -74,7 +74,7 @@ base::Result<base::Descriptor> open_source(int root, const std::string& director
   int descriptor = open_beneath(root, entry.name, O_RDONLY | O_NONBLOCK | O_NOATIME);
   if (descriptor < 0 && errno == EPERM)
     descriptor = open_beneath(root, entry.name, O_RDONLY | O_NONBLOCK);
-  if (descriptor < 0) return make_error("open", path_of(directory, entry.name));
+  if (descriptor < 0) return base::path_error("open", path_of(directory, entry.name));
   return base::Descriptor(descriptor);
 }
 
@@ -158,7 +158,7 @@ class Assembler {
         const ssize_t got = ::pread(descriptor, text_.data() + at + done, wanted.length() - done,
                                     static_cast<off_t>(wanted.begin + done));
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return make_error("pread", path_of(directory_, entry.name));
+        if (got < 0) return base::path_error("pread", path_of(directory_, entry.name));
         if (got == 0) break;  // the file was truncated: has_changed() reports it
         done += static_cast<std::uint64_t>(got);
       }
@@ -241,7 +241,7 @@ base::Result<Packing> pack(const PackRequest& request, const records::Show& show
   if (!publication.ok()) return publication.error();
   const base::Descriptor root(
       ::open(request.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!root.is_open()) return make_error("open", request.directory);
+  if (!root.is_open()) return base::path_error("open", request.directory);
   auto packing = std::make_unique<Packer>(request, *entries, *publication, root.number(), meter)
                      ->run(publication->part());
   if (!packing.ok()) return packing.error();

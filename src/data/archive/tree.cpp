@@ -38,7 +38,7 @@ base::Status list(int root, const std::string& directory, const std::string& nam
   const int descriptor = open_beneath(root, name, O_RDONLY | O_DIRECTORY);
   DIR* stream = descriptor < 0 ? nullptr : ::fdopendir(descriptor);
   if (stream == nullptr) {
-    const base::Status status = make_error("opendir", path);
+    const base::Status status = base::path_error("opendir", path);
     if (descriptor >= 0) ::close(descriptor);
     return status;
   }
@@ -51,7 +51,7 @@ base::Status list(int root, const std::string& directory, const std::string& nam
     out.names.push_back(std::move(whole));
     errno = 0;
   }
-  const base::Status status = errno == 0 ? base::Status{} : make_error("readdir", path);
+  const base::Status status = errno == 0 ? base::Status{} : base::path_error("readdir", path);
   ::closedir(stream);
   return status;
 }
@@ -59,7 +59,7 @@ base::Status list(int root, const std::string& directory, const std::string& nam
 /// Finds the extents between the holes; the whole file if the file system does not report holes.
 base::Status find_data(int root, const std::string& path, Entry& entry) {
   const int descriptor = open_beneath(root, entry.name, O_RDONLY | O_NONBLOCK);
-  if (descriptor < 0) return make_error("open", path);
+  if (descriptor < 0) return base::path_error("open", path);
   entry.data.clear();
   for (std::uint64_t at = 0; at < entry.size;) {
     const off_t begin = ::lseek(descriptor, static_cast<off_t>(at), SEEK_DATA);
@@ -83,7 +83,7 @@ base::Status read_target(int root, const std::string& path, Entry& entry) {
   const ssize_t size = at_place(root, entry.name, [&](int directory, const char* name) {
     return ::readlinkat(directory, name, target, sizeof target);
   });
-  if (size < 0) return make_error("readlink", path);
+  if (size < 0) return base::path_error("readlink", path);
   entry.target.assign(target, static_cast<std::size_t>(size));
   return {};
 }
@@ -106,7 +106,7 @@ base::Status look(int root, const std::string& directory, Entry& entry) {
   const auto stat = [&](int at, const char* name) {
     return ::fstatat(at, name, &facts, AT_SYMLINK_NOFOLLOW);
   };
-  if (at_place(root, entry.name, stat) != 0) return make_error("stat", path);
+  if (at_place(root, entry.name, stat) != 0) return base::path_error("stat", path);
   take(entry, facts);
   if (S_ISLNK(facts.st_mode)) return read_target(root, path, entry);
   if (entry.size == 0) return {};
@@ -198,7 +198,7 @@ base::Result<std::vector<Entry>> entries_of(const std::string& directory, unsign
                                             records::Meter& meter) {
   const int root =
       ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // a link may name it
-  if (root < 0) return make_error("open", directory);
+  if (root < 0) return base::path_error("open", directory);
   std::vector<std::string> names;
   base::Status status = list_all(root, directory, threads, meter, names);
   std::vector<Entry> out = entries_of(std::move(names));

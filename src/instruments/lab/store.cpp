@@ -12,14 +12,9 @@ namespace {
 
 constexpr std::size_t kLongestRecord = 4096;
 
-base::Error error_at(const char* operation, const std::string& path, int number,
-                     std::string detail = {}) {
-  return {.number = number, .operation = operation, .path = path, .detail = std::move(detail)};
-}
-
 base::Status make_directory(const std::string& path) {
   if (::mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) return {};
-  return error_at("mkdir", path, errno);
+  return base::path_error("mkdir", path, errno);
 }
 
 std::string target_path(const std::string& directory, std::uint32_t target) {
@@ -49,17 +44,18 @@ base::Result<Store> Store::open(const std::string& directory, std::uint32_t targ
   for (const std::string& path : {directory, store.tree_})
     if (base::Status made = make_directory(path); !made) return made.error();
   if (::access(target_path(directory, targets).c_str(), F_OK) == 0)
-    return error_at("lab", directory, EINVAL,
-                    "its files are on more than " + std::to_string(targets) + " targets");
+    return base::path_error("lab", directory, EINVAL,
+                            "its files are on more than " + std::to_string(targets) + " targets");
   for (std::uint32_t target = 0; target < targets; ++target) {
     const std::string path = target_path(directory, target);
     if (base::Status made = make_directory(path); !made) return made.error();
     store.targets_.emplace_back(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!store.targets_.back().is_open()) return error_at("open", path, errno);
+    if (!store.targets_.back().is_open()) return base::path_error("open", path, errno);
   }
   store.record_name_ = usable_name(directory);
   if (store.record_name_.empty())
-    return error_at("setxattr", directory, ENOTSUP, "its file system keeps no attributes of files");
+    return base::path_error("setxattr", directory, ENOTSUP,
+                            "its file system keeps no attributes of files");
   return store;
 }
 
