@@ -9,7 +9,7 @@ import pytest
 
 from pario.errors import ParioError
 from pario.prove.model.fit import fit
-from pario.prove.model.load import Flow, Phase, call, cost, job_on, turns
+from pario.prove.model.load import Flow, Phase, call, cost, job_on, simulate_turns
 from pario.prove.model.machine import WHOLE, Machine, load, names, text_of
 from pario.prove.model.page import list_misses, page
 from pario.prove.model.published import Table, off, tables
@@ -158,7 +158,7 @@ MACHINE = Machine(
 def test_phases_cost_what_the_native_model_says() -> None:
     found = cost(MACHINE, Phase(True, (Flow(bytes=1000), Flow(node=1, first_target=1, bytes=500))))
     assert (found.seconds, found.bound) == (10, "targets")
-    assert turns(MACHINE, True, [[(0, 100)] * 2, [(0, 100)] * 2]) == (7, 3)
+    assert simulate_turns(MACHINE, [[(0, 100)] * 2, [(0, 100)] * 2]) == (7, 3)
 
 
 def test_calls_are_planned_as_the_engine_does() -> None:

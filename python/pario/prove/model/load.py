@@ -112,11 +112,11 @@ def call(
     )
 
 
-def turns(
-    machine: Machine, writes: bool, clients: Sequence[Sequence[tuple[int, int]]]
+def simulate_turns(
+    machine: Machine, clients: Sequence[Sequence[tuple[int, int]]]
 ) -> tuple[float, int]:
-    """Simulate clients whose requests, (lock unit, bytes), are served one after the other; returns
+    """Simulate clients whose writes, (lock unit, bytes), are served one after the other; returns
     seconds and hand-overs."""
     from pario import _native
 
-    return _native.model_turns(machine.native(), writes, [list(client) for client in clients])
+    return _native.model_turns(machine.native(), True, [list(client) for client in clients])

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pario.prove.model.load import Flow, Job, Phase, call, cost, job_on, turns
+from pario.prove.model.load import Flow, Job, Phase, call, cost, job_on, simulate_turns
 from pario.prove.model.machine import Machine
 
 FOLDER = Path(__file__).parent / "published"
@@ -235,7 +235,7 @@ def _simulate_turns(machine: Machine, phase: Phase, sieved: bool) -> float:
     for flow in phase.flows:
         count = flow.requests // 2 if sieved and flow.requests > 1 else flow.requests
         clients.append([(0, flow.bytes // count)] * count)
-    return turns(machine, True, clients)[0]
+    return simulate_turns(machine, clients)[0]
 
 
 def _ior(machine: Machine, ranks: int, bytes: int, stripes: int, measure: str) -> float:

@@ -175,7 +175,7 @@ def _make_for_host(wanted: Path | None, seat: Seat, command: tuple[str, ...]) ->
     try:
         if wanted is None or not path.is_dir():
             _make_private(path, parents=wanted is not None)
-        with _open_private(path / "job.json", "x") as file:
+        with _create_private(path / "job.json") as file:
             json.dump({**_description(command, seat), "start": time.time()}, file)
     except FileExistsError:
         return
@@ -195,7 +195,7 @@ def _is_ours(path: Path, seat: Seat, command: tuple[str, ...]) -> bool:
 
 def _take(path: Path, seat: Seat, command: tuple[str, ...]) -> bool:
     try:
-        with _open_private(path / f"launcher.{seat.rank}.json", "x") as file:
+        with _create_private(path / f"launcher.{seat.rank}.json") as file:
             json.dump(_description(command, seat), file)
     except FileExistsError:
         return False
@@ -212,15 +212,15 @@ def _make_private(path: Path, *, parents: bool) -> None:
     path.chmod(_DIRECTORY_MODE)
 
 
-def _open_private(path: Path, mode: str) -> TextIO:
-    """Open a file for writing that only the user can access, regardless of the umask."""
+def _create_private(path: Path) -> TextIO:
+    """Create a file for writing that only the user can access, regardless of the umask."""
 
     def create(name: str, flags: int) -> int:
         descriptor = os.open(name, flags, _FILE_MODE)
         os.fchmod(descriptor, _FILE_MODE)
         return descriptor
 
-    return cast(TextIO, open(path, mode, encoding="utf-8", opener=create))
+    return cast(TextIO, open(path, "x", encoding="utf-8", opener=create))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def render(survey: Survey, console: Console, all: bool = False) -> None:
     shown = survey.rows[:good] if all else survey.rows[: min(RUNS, good)]
     sections = (
         wrap_text(survey.sentence, width, style="bold"),
-        _runs(survey, make_printable(shown), good - len(shown), width),
+        _runs(make_printable(shown), good - len(shown), width),
         _unread_logs(survey, width, all),
         _totals(survey, tables.causes, survey.causes, width, all),
         _totals(survey, tables.programs, survey.programs, width, all),
@@ -36,7 +36,7 @@ def render(survey: Survey, console: Console, all: bool = False) -> None:
     show(sections, console)
 
 
-def _runs(survey: Survey, rows: Sequence[RunRow], rest: int, width: int) -> Iterator[Text]:
+def _runs(rows: Sequence[RunRow], rest: int, width: int) -> Iterator[Text]:
     yield from lines(tables.runs(rows), width)
     yield from more(rest, "run", ": --all")
 

@@ -89,7 +89,7 @@ def _one_rank(subject: Scene, rank: int, by_rank: Floats, direction: Direction) 
         ),
         claims=[
             *claim_all(facts, subject.rows, (kind,), 1.0 - 1.0 / useful),
-            _transfers(facts, subject, rank, moved),
+            _transfers(facts, rank, moved),
         ],
         method=(
             f"time of rank {rank} in these calls divided among {useful} ranks, and its time in the"
@@ -160,7 +160,7 @@ def _join(subject: Scene, rank: int, moved: float, parts: tuple[Mask, Mask, floa
     )
 
 
-def _transfers(facts: Facts, subject: Scene, rank: int, moved: float) -> Claim:
+def _transfers(facts: Facts, rank: int, moved: float) -> Claim:
     """Claim the rank's communication, in proportion to the data among the functions' bytes."""
     table = facts.job.functions
     talk = np.isin(table["category"], ("p2p", "collective", "rma")) & (

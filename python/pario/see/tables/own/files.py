@@ -33,7 +33,7 @@ _CALLS = (*(calls for _, calls, _ in _native.op_table()), "failed")
 def add_files(job: Job, views: Sequence[View]) -> list[NDArray[np.int32]]:
     """Fill files, records, filesystems, layouts and hints; return the file of each record of each
     process (-1: none)."""
-    filesystems = _Filesystems(job, views)
+    filesystems = _Filesystems(views)
     paths = [_paths(view) for view in views]
     ambiguous = _ambiguous_paths(views, paths, filesystems)
     names = Names()
@@ -71,7 +71,7 @@ def _paths(view: View) -> list[str | None]:
 class _Filesystems:
     """The file systems of all processes; equal ones share a row."""
 
-    def __init__(self, job: Job, views: Sequence[View]) -> None:
+    def __init__(self, views: Sequence[View]) -> None:
         self._rows: list[tuple[str, str, int, bool, int]] = []
         self._numbers: dict[tuple[str, str, int, bool, int], int] = {}
         self._of_note: dict[tuple[int, int], int] = {}
