@@ -243,15 +243,20 @@ class Row:
 
 def read_area(area: Area, results: Path) -> tuple[list[Row], Path | None, Rows]:
     """Return the cases of an area, its file and its rows; none if nothing is recorded."""
-    files = sorted(results.glob(f"*/{area.name}.csv"))
-    if not files:
-        return [], None, []
-    with files[-1].open(newline="", encoding="utf-8") as text:
-        rows = list(csv.DictReader(text))
-    rows = [row for row in rows if row["commit"] == rows[-1]["commit"]]
+    file, rows = read_newest(results, area.name, "commit")
     cases = dict.fromkeys(tuple(row[column] for column in area.case) for row in rows)
     found = [_read_case(area, rows, case) for case in cases]
-    return [row for row in found if row], files[-1], rows
+    return [row for row in found if row], file, rows
+
+
+def read_newest(results: Path, name: str, column: str) -> tuple[Path | None, Rows]:
+    """Return the newest file of a benchmark, and its rows with the last value of a column."""
+    files = sorted(results.glob(f"*/{name}.csv"))
+    if not files:
+        return None, []
+    with files[-1].open(newline="", encoding="utf-8") as text:
+        rows = list(csv.DictReader(text))
+    return files[-1], [row for row in rows if row[column] == rows[-1][column]]
 
 
 def _read_case(area: Area, rows: Rows, case: tuple[str, ...]) -> Row | None:
@@ -416,12 +421,9 @@ def _summarize(area: Area, rows: Sequence[Row]) -> list[str]:
 
 
 def _diagnosis(results: Path) -> list[str]:
-    files = sorted(results.glob("*/diagnosis.csv"))
-    if not files:
+    _, rows = read_newest(results, "diagnosis", "run")
+    if not rows:
         return []
-    with files[-1].open(newline="", encoding="utf-8") as text:
-        rows = list(csv.DictReader(text))
-    rows = [row for row in rows if row["run"] == rows[-1]["run"]]
     lines = ["| diagnoses | programs named right | healthy programs called healthy |"]
     lines.append("|---|--:|--:|")
     for tool in dict.fromkeys(row["tool"] for row in rows):
