@@ -28,8 +28,8 @@ from typing import Any
 
 from mapped_reader import NAMES
 from measuring import add_library_argument, drop_caches, find_median_ratio, make_parser
+from places import local_ceph, mounted_lab
 from recording import Recorder
-from streams import create_ceph
 
 READER = Path(__file__).with_name("mapped_reader.py")
 DD, PLAIN, AHEAD = "dd", "as it is", "map_ahead"
@@ -42,15 +42,12 @@ HEADER = """\
 def create_lab(folder: Path, stripes: int) -> Iterator[Path]:
     """Creates a lab whose new files have ``stripes`` stripes of 1 MiB."""
     from pario.fix.stripe.layout import Part, Wanted, set_stripes
-    from pario.prove.lab.mount import Model, down, up
+    from pario.prove.lab.mount import Model
 
-    point = up(folder / "lab", Model(latency=500_000, cache=True)).point
-    try:
+    with mounted_lab(folder / "lab", Model(latency=500_000, cache=True)) as point:
         (point / "files").mkdir()
         set_stripes(point / "files", Wanted((Part(unit=1 << 20, count=stripes),)))
         yield point
-    finally:
-        down(point, force=True)
 
 
 def run_dd(path: Path) -> float:
@@ -156,7 +153,7 @@ def main() -> None:
                         with create_lab(Path(folder), stripes) as point:
                             measure_place(case, point / "files", point, arguments, recorder)
                     else:
-                        with create_ceph(Path(folder)) as mount:
+                        with local_ceph(Path(folder)) as mount:
                             measure_place(case, mount, None, arguments, recorder)
 
 

@@ -21,12 +21,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from measuring import make_parser
-from places import slow_ceph
+from places import mounted_lab, slow_ceph
 from recording import Recorder
 
 from pario import wording
 from pario.prove.bench.results import Row, rows_of
-from pario.prove.lab.mount import Model, down, up
+from pario.prove.lab.mount import Model
 
 OSDS, MEGABYTES = 4, 50
 NOISY = 0.25
@@ -34,13 +34,11 @@ NOISY = 0.25
 
 @contextmanager
 def create_lab() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as folder:
-        point = Path(folder, "lab")
-        up(point, Model(process=True))
-        try:
-            yield point
-        finally:
-            down(point, force=True)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mounted_lab(Path(folder, "lab"), Model(process=True)) as point,
+    ):
+        yield point
 
 
 @contextmanager

@@ -8,6 +8,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pario.prove.lab.mount import Model
 
 ROOT = Path(__file__).parents[1]
 HOSTS = ROOT / "tests" / "hosts" / "hosts.sh"
@@ -25,6 +29,30 @@ def hosts_of(count: int) -> Iterator[list[str]]:
         yield made.stdout.split()
     finally:
         subprocess.run([HOSTS, "down", tag], check=True)
+
+
+@contextmanager
+def mounted_lab(point: Path, model: Model, backing: Path | None = None) -> Iterator[Path]:
+    """Mounts a lab, and yields its mount point. ``backing``: the directory of its files, which
+    stays; None: a new one."""
+    from pario.prove.lab.mount import down, up
+
+    mounted = up(point, model, backing).point
+    try:
+        yield mounted
+    finally:
+        down(mounted, force=True)
+
+
+@contextmanager
+def local_ceph(folder: Path) -> Iterator[Path]:
+    """Creates a CephFS on this machine, in memory; yields its mount point."""
+    try:
+        subprocess.run([CEPH, "up", folder, "127.0.0.1", "4"], check=True)
+        subprocess.run([CEPH, "mount", folder, folder / "mount"], check=True)
+        yield folder / "mount"
+    finally:
+        subprocess.run([CEPH, "down", folder], check=True)
 
 
 @contextmanager

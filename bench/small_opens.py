@@ -24,9 +24,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from measuring import find_median_ratio, make_parser
+from places import mounted_lab
 from recording import Recorder
 
-from pario.prove.lab.mount import Model, down, up
+from pario.prove.lab.mount import Model
 
 IMPORTS = """
 import json, os, subprocess, sys
@@ -59,15 +60,11 @@ print(json.dumps([time.perf_counter() - begin, total]))
 
 
 @contextmanager
-def mounted_lab(folder: Path, metadata: int) -> Iterator[Path]:
+def remount_lab(folder: Path, metadata: int) -> Iterator[Path]:
     """Mounts the lab of a folder with so many nanoseconds for each request about a name."""
-    point = folder / "lab"
     model = Model(rate=0, latency=0, lock_handover=0, metadata=metadata, cache=True)
-    up(point, model, folder / "backing")
-    try:
+    with mounted_lab(folder / "lab", model, folder / "backing") as point:
         yield point
-    finally:
-        down(point, force=True)
 
 
 def prepare(lab: Path, files: int) -> None:
@@ -144,9 +141,9 @@ def main() -> None:
     ):
         folder = Path(name)
         (folder / "backing").mkdir()  # not the lab's own, so that its files outlive a mount
-        with mounted_lab(folder, 0) as lab:
+        with remount_lab(folder, 0) as lab:
             prepare(lab, 0 if arguments.only == "imports" else arguments.files)
-        with mounted_lab(folder, 1_000_000) as lab:
+        with remount_lab(folder, 1_000_000) as lab:
             if arguments.only != "loader":
                 measure_imports(recorder, folder, lab, arguments.rounds, arguments.processes)
             if arguments.only != "imports":

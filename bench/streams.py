@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from measuring import add_library_argument, find_median_ratio, make_parser
-from places import CEPH
+from places import local_ceph, mounted_lab
 from recording import Recorder
 
 SOURCE = Path(__file__).with_name("streams.c")
@@ -75,24 +75,10 @@ def count_system_writes(command: list[str], env: dict[str, str]) -> int | None:
 @contextmanager
 def create_lab(folder: Path) -> Iterator[Path]:
     """Creates a lab whose requests take half a millisecond each, and whose bytes take no time."""
-    from pario.prove.lab.mount import Model, down, up
+    from pario.prove.lab.mount import Model
 
-    point = up(folder / "lab", Model(rate=0, latency=500_000, in_flight=0)).point
-    try:
+    with mounted_lab(folder / "lab", Model(rate=0, latency=500_000, in_flight=0)) as point:
         yield point
-    finally:
-        down(point, force=True)
-
-
-@contextmanager
-def create_ceph(folder: Path) -> Iterator[Path]:
-    """Creates a CephFS on this machine, in memory."""
-    try:
-        subprocess.run([CEPH, "up", folder, "127.0.0.1", "4"], check=True)
-        subprocess.run([CEPH, "mount", folder, folder / "mount"], check=True)
-        yield folder / "mount"
-    finally:
-        subprocess.run([CEPH, "down", folder], check=True)
 
 
 @contextmanager
@@ -101,7 +87,7 @@ def use_directory(folder: Path) -> Iterator[Path]:
     yield folder
 
 
-PLACES = {"directory": use_directory, "lab": create_lab, "ceph": create_ceph}
+PLACES = {"directory": use_directory, "lab": create_lab, "ceph": local_ceph}
 
 
 @dataclass

@@ -27,13 +27,13 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 
 from measuring import add_library_argument, make_parser  # noqa: E402
-from places import hosts_of, slow_ceph  # noqa: E402
+from places import hosts_of, mounted_lab, slow_ceph  # noqa: E402
 from recording import Recorder  # noqa: E402
 from tests.hosts.conftest import AGENT  # noqa: E402
 
 from pario.fix.stripe.layout import Part, Wanted, set_stripes  # noqa: E402
 from pario.fix.stripe.policy import Choice, Expected, choose  # noqa: E402
-from pario.prove.lab.mount import Model, down, status, up  # noqa: E402
+from pario.prove.lab.mount import Model, status  # noqa: E402
 
 WRITER = Path(__file__).with_name("stripes_writer.py")
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
@@ -186,13 +186,12 @@ def format_table(way: str, points: list[Point], choice: Choice) -> Iterator[str]
 @contextmanager
 def create_lab(arguments: argparse.Namespace) -> Iterator[tuple[Path, list[str]]]:
     """Creates a lab, and hosts that see it."""
-    with tempfile.TemporaryDirectory() as folder:
-        point = up(Path(folder, "lab"), LAB).point
-        try:
-            with hosts_of(arguments.hosts) as hosts:
-                yield point, hosts
-        finally:
-            down(point)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mounted_lab(Path(folder, "lab"), LAB) as point,
+        hosts_of(arguments.hosts) as hosts,
+    ):
+        yield point, hosts
 
 
 @contextmanager

@@ -39,10 +39,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 import numpy as np  # noqa: E402
 from held_out import INPUTS, PROGRAMS, RANKS  # noqa: E402
 from measuring import make_parser  # noqa: E402
-from places import slow_ceph  # noqa: E402
+from places import mounted_lab, slow_ceph  # noqa: E402
 from recording import Recorder  # noqa: E402
 
-from pario.prove.lab.mount import Model, down, reset, status, up  # noqa: E402
+from pario.prove.lab.mount import Model, reset, status  # noqa: E402
 from pario.prove.replay import Script, perform  # noqa: E402
 from pario.prove.replay.limits import Limits  # noqa: E402
 from pario.prove.replay.perform import Manner  # noqa: E402
@@ -323,9 +323,7 @@ def create_place(arguments: argparse.Namespace) -> Iterator[Path]:
         if arguments.ceph:
             yield stack.enter_context(slow_ceph(OSDS, arguments.ceph, options=CLIENT))[0]
         elif arguments.lab:
-            point = up(Path(state, "lab"), Model()).point
-            stack.callback(down, point)
-            yield point
+            yield stack.enter_context(mounted_lab(Path(state, "lab"), Model()))
         else:
             yield arguments.dir.resolve()
 

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from measuring import make_parser
+from places import mounted_lab
 from recording import Recorder
 
 from pario.fix.stripe.layout import Part, Wanted, set_stripes
-from pario.prove.lab.mount import Model, down, reset, status, up
+from pario.prove.lab.mount import Model, reset, status
 from pario.prove.model.load import cost
 from pario.prove.model.machine import load
 from pario.prove.model.whatif import phase_of, uses_of
@@ -118,15 +119,14 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
-    with Recorder("whatif", arguments) as recorder, tempfile.TemporaryDirectory() as scratch:
-        point = Path(scratch) / "lab"
-        up(point, Model(process=True))
-        try:
-            print(f"| {COLUMNS.replace('|', ' | ')} |\n|{'---|' * 9}")
-            for row in measure_cases(point, Path(scratch), arguments.rounds, recorder):
-                print(row, flush=True)
-        finally:
-            down(point, force=True)
+    with (
+        Recorder("whatif", arguments) as recorder,
+        tempfile.TemporaryDirectory() as scratch,
+        mounted_lab(Path(scratch) / "lab", Model(process=True)) as point,
+    ):
+        print(f"| {COLUMNS.replace('|', ' | ')} |\n|{'---|' * 9}")
+        for row in measure_cases(point, Path(scratch), arguments.rounds, recorder):
+            print(row, flush=True)
 
 
 if __name__ == "__main__":
