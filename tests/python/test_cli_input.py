@@ -66,6 +66,8 @@ PATHS = [
 VALUES = [
     ("pack {empty} --shard-size 0", "0; expected at least one byte"),
     ("pack {empty} --shard-size -4", "-4; expected bytes, or a size such as 4M"),
+    ("checkpoint convert a b --shard-size 0", "0; expected at least one byte"),
+    ("checkpoint convert a b --shard-bytes 0", "0; expected at least one byte"),
     ("pack {empty} --shards 0", "0; expected a number from 1 on"),
     ("checkpoint prune {empty} --keep 0", "0; expected a number from 1 on"),
     ("pack {empty} --level 99", "99; expected a number from 1 to 19"),

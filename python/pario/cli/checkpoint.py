@@ -9,7 +9,7 @@ from typing import Any
 
 from pario import wording
 from pario.cli.arguments import add_action, add_count, add_flag, add_output, add_value
-from pario.cli.numbers import positive
+from pario.cli.numbers import positive, positive_size
 from pario.cli.paths import path_or_url_text, path_text
 from pario.messages import print_json, print_line, print_note
 from pario.paths import is_url
@@ -60,11 +60,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="format of TARGET (default: safetensors for this ending, else pario)",
     )
     add_value(convert, "--select", str, "KEY", "only this part of the state, such as model", "")
-    add_count(
-        convert,
-        "--shard-bytes",
-        5 * 10**9,
-        "most bytes of each safetensors file in a directory (default: 5000000000)",
+    convert.add_argument(
+        "--shard-size",
+        "--shard-bytes",  # the name of earlier versions
+        dest="shard_bytes",
+        type=positive_size,
+        default=5 * 10**9,
+        metavar="SIZE",
+        help="most bytes of each safetensors file in a directory (default: 5000000000)",
     )
     convert.add_argument(
         "--compress", choices=["zstd"], help="compress the arrays of a checkpoint of pario"
