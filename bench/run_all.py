@@ -127,13 +127,13 @@ class Schedule:
 
     def wait_until_idle(self, name: str, seconds: float) -> bool:
         """Waits until the load allows recording; False if the time is too short before."""
-        begin, told = time.monotonic(), -60.0
+        begin, reported = time.monotonic(), -60.0
         while (load := os.getloadavg()[0]) >= LOAD_LIMIT - LOAD_MARGIN:
             waited = time.monotonic() - begin
             if self.left() < seconds:
                 return False
-            if waited - told >= 60:
-                told = waited
+            if waited - reported >= 60:
+                reported = waited
                 report(f"{name}: waits for an idle machine, {waited:.0f} s so far, load {load:.2f}")
             time.sleep(PAUSE)
         return self.left() >= seconds

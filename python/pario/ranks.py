@@ -354,7 +354,7 @@ def _judge(
     if failed:
         texts = dict.fromkeys(failed.values())
         where = [
-            f"rank {wording.ranks(rank for rank, said in failed.items() if said == text)}: {text}"
+            f"rank {wording.ranks(rank for rank, error in failed.items() if error == text)}: {text}"
             for text in list(texts)[:3]
         ]
         return ("; ".join(where), None), None

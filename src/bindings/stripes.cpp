@@ -79,18 +79,18 @@ PythonStripes to_python(const file::Stripes& stripes) {
 }
 
 PythonStripes stripes_of(const nb::bytes& path) {
-  const auto told = file::stripes_of(text_of(path));
-  if (!told.ok()) raise_os_error(told.error());
-  return to_python(*told);
+  const auto stripes = file::stripes_of(text_of(path));
+  if (!stripes.ok()) raise_os_error(stripes.error());
+  return to_python(*stripes);
 }
 
 PythonStripes set_stripes(const nb::bytes& path, const std::vector<Part>& parts,
                           std::uint64_t object_size, unsigned mode) {
   file::StripesRequest request{{}, object_size, mode};
   for (const Part& part : parts) request.parts.push_back(from_python(part));
-  const auto told = file::set_stripes(text_of(path), request);
-  if (!told.ok()) raise_os_error(told.error());
-  return to_python(*told);
+  const auto stripes = file::set_stripes(text_of(path), request);
+  if (!stripes.ok()) raise_os_error(stripes.error());
+  return to_python(*stripes);
 }
 
 void inherit_stripes(const nb::bytes& directory) {

@@ -108,7 +108,7 @@ def share(
     taken = ranks.deal(
         what,
         lambda: list(views),
-        lambda told: [any(rank in theirs for theirs in told) for rank in range(ranks.size)],
+        lambda mapped: [any(rank in theirs for theirs in mapped) for rank in range(ranks.size)],
     )
     # Without tallies, because the next checkpoint writes the same moves.
     mine = {name: [replace(move, tally=None) for move in some] for name, some in moves.items()}

@@ -45,15 +45,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def parse_allowed(said: str) -> tuple[tuple[str, ...], list[str]]:
+def parse_allowed(keys_text: str) -> tuple[tuple[str, ...], list[str]]:
     """Return the keys after ``--allow``. Another word there is the first one of the command: return
     ``all`` and that word."""
-    if not said:
+    if not keys_text:
         return (), []
     from pario.settings.keys import risky_keys
 
-    keys = tuple(said.split(","))
-    return (keys, []) if {*keys} <= {*risky_keys(), "all"} else (("all",), [said])
+    keys = tuple(keys_text.split(","))
+    return (keys, []) if {*keys} <= {*risky_keys(), "all"} else (("all",), [keys_text])
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -70,11 +70,11 @@ def run(arguments: argparse.Namespace) -> int:
             Request(place, arguments.size, pieces, arguments.repeat, arguments.seconds), line.show
         )
     line.clear()
-    told = "\n".join(page(document))
-    print(told)
+    text = "\n".join(page(document))
+    print(text)
     keep(arguments, document, before)
     if arguments.plot:
-        _plot(arguments.plot, result_of(document), told)
+        _plot(arguments.plot, result_of(document), text)
     return 0
 
 
@@ -141,7 +141,7 @@ def _remarks(document: dict[str, Any], result: Result) -> Iterator[str]:
         )
 
 
-def _plot(path: Path, result: Result, told: str) -> None:
+def _plot(path: Path, result: Result, text: str) -> None:
     from pario.prove.bench.ways import CONDITIONS
     from pario.see.report.lines import Axes, Panel
     from pario.see.report.picture import draw
@@ -158,4 +158,4 @@ def _plot(path: Path, result: Result, told: str) -> None:
         }
         panels.append(Panel(condition.name, {way: line for way, line in lines.items() if line}))
     axes = Axes("bytes at a time", "bytes per second", wording.block, wording.rate)
-    draw(path, "pario bench api", [panel for panel in panels if panel.lines], axes, told)
+    draw(path, "pario bench api", [panel for panel in panels if panel.lines], axes, text)

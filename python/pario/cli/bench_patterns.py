@@ -85,8 +85,8 @@ def run(arguments: argparse.Namespace) -> int:
             mpiexec,
             mpiio=arguments.mpiio,
         )
-        told = "\n".join(_page(result))
-        print(told)
+        text = "\n".join(_page(result))
+        print(text)
         keep(arguments, result, before)
         if arguments.logs or arguments.plot:
             with _folder(arguments.logs) as folder:
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
                     if arguments.logs:
                         print(f"{name}: {log / 'report.html'}")
                 if arguments.plot:
-                    _plot(arguments.plot, logs, place, told)
+                    _plot(arguments.plot, logs, place, text)
     return 0
 
 
@@ -117,13 +117,13 @@ def _folder(wanted: Path | None) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _plot(path: Path, logs: Mapping[str, Path], place: Path, told: str) -> None:
+def _plot(path: Path, logs: Mapping[str, Path], place: Path, text: str) -> None:
     from pario.prove.bench.timelines import KINDS, panels_of
     from pario.see.report.picture import draw_spans
     from pario.see.tables import read
 
     panels = [panel for name, log in logs.items() for panel in panels_of(name, read([log]), place)]
-    draw_spans(path, "pario bench patterns", panels, KINDS, told)
+    draw_spans(path, "pario bench patterns", panels, KINDS, text)
 
 
 def _request(arguments: argparse.Namespace, place: Path, names: Sequence[str], repeat: int) -> Any:

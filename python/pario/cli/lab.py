@@ -86,9 +86,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="directory of its files (default: a new one beside it, removed by down)",
     )
-    told = _action(actions, "status", "print the requests to each target")
-    add_flag(told, "--json", "print JSON")
-    add_flag(told, "--reset", "count from zero, afterwards")
+    state = _action(actions, "status", "print the requests to each target")
+    add_flag(state, "--json", "print JSON")
+    add_flag(state, "--reset", "count from zero, afterwards")
     end = _action(actions, "down", "unmount a lab and delete its files, unless --backing was given")
     add_flag(end, "--force", "also if programs still use it")
 
@@ -167,38 +167,38 @@ def _down(arguments: argparse.Namespace) -> int:
 def _status(arguments: argparse.Namespace) -> int:
     from pario.prove.lab.mount import reset, status
 
-    told = status(arguments.directory)
+    facts = status(arguments.directory)
     if arguments.reset:
         reset(arguments.directory)
     if arguments.json:
-        print_json(told)
+        print_json(facts)
     else:
-        print_lines(_page(arguments.directory, told))
+        print_lines(_page(arguments.directory, facts))
     return 0
 
 
-def _page(point: Path, told: dict[str, Any]) -> Iterator[str]:
+def _page(point: Path, facts: dict[str, Any]) -> Iterator[str]:
     from pario.see.report.table import SECONDS, Column
     from pario.see.report.text_table import align_columns, terminal_width
 
     limits = [
-        f"{wording.block(told[name])}/s {whose}"
+        f"{wording.block(facts[name])}/s {whose}"
         for name, whose in (("rate", "a target"), ("link", "a client"))
-        if told[name]
+        if facts[name]
     ]
     times = [
-        f"{words} {wording.seconds(told[name] / 1e9)}"
+        f"{words} {wording.seconds(facts[name] / 1e9)}"
         for name, words in (("latency_ns", "latency"), ("lock_handover_ns", "hand-over"))
     ]
-    if told["metadata_ns"]:
-        times.append(f"metadata {wording.seconds(told['metadata_ns'] / 1e9)}")
-    cache = ["pages are cached"] if told["cache"] else []
-    clients = "processes" if told["client"] == "process" else "hosts"
-    yield f"{point}: {told['kind']}, {', '.join([*limits, *times, *cache])}; clients are {clients}"
-    kinds = ", ".join(f"{name} {wording.count(n)}" for name, n in told["metadata"].items())
+    if facts["metadata_ns"]:
+        times.append(f"metadata {wording.seconds(facts['metadata_ns'] / 1e9)}")
+    cache = ["pages are cached"] if facts["cache"] else []
+    clients = "processes" if facts["client"] == "process" else "hosts"
+    yield f"{point}: {facts['kind']}, {', '.join([*limits, *times, *cache])}; clients are {clients}"
+    kinds = ", ".join(f"{name} {wording.count(n)}" for name, n in facts["metadata"].items())
     yield f"metadata requests: {kinds}"
     rows: list[tuple[str, dict[str, int]]] = [
-        (str(number), row) for number, row in enumerate(told["targets"])
+        (str(number), row) for number, row in enumerate(facts["targets"])
     ]
     if len(rows) > 1:
         rows.append(("all", {name: sum(row[name] for _, row in rows) for name in rows[0][1]}))

@@ -87,7 +87,7 @@ def _measure(place: Path) -> Machine:
             path.touch()
 
     found = dict(measure(place, facts.targets or 1, create_striped, _SIZE, _SECONDS))
-    told = "reported by the file system" if facts.targets else "the file system reports no more"
+    source = "reported by the file system" if facts.targets else "the file system reports no more"
     return Machine(
         THIS,
         f"{platform.node()}, {facts.mount.type} at {facts.mount.point}",
@@ -99,7 +99,7 @@ def _measure(place: Path) -> Machine:
             **{name: float(f"{parameter.value:.4g}") for name, parameter in found.items()},
         },
         {
-            "targets": told,
+            "targets": source,
             **{name: f"measured: {parameter.how}" for name, parameter in found.items()},
         },
         (),

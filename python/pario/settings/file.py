@@ -52,8 +52,8 @@ def merge_settings(strong: SettingsFile | None, weak: SettingsFile) -> SettingsF
     """Merge two files; the settings of the first win."""
     if strong is None:
         return weak
-    said = {setting.key for setting in strong.run}
-    run = (*strong.run, *(setting for setting in weak.run if setting.key not in said))
+    own_keys = {setting.key for setting in strong.run}
+    run = (*strong.run, *(setting for setting in weak.run if setting.key not in own_keys))
     return SettingsFile(strong.path, run, strong.sections + weak.sections)
 
 
@@ -195,11 +195,11 @@ def _complaint(key: Key, text: str) -> str:
     from pario import _native
 
     if key.carrier == "hint":
-        said = _native.check_file_hint(key.carried, text)
-        return said if not said or key.name in said else f"{key.name} = {text}: {said}"
+        problem = _native.check_file_hint(key.carried, text)
+        return problem if not problem or key.name in problem else f"{key.name} = {text}: {problem}"
     if key.carrier == "stream":
-        said = "; ".join(_native.check_stream_specifications("", f"*:{key.carried}={text}"))
-        return f"{key.name} = {text}; expected {key.values}" if said else ""
+        problem = "; ".join(_native.check_stream_specifications("", f"*:{key.carried}={text}"))
+        return f"{key.name} = {text}; expected {key.values}" if problem else ""
     return "; ".join(_native.check_variables([f"{key.carried}={text}"])).replace(
         key.carried, key.name
     )

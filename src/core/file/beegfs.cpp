@@ -19,9 +19,9 @@ long make(int directory, const NewFile& file) {
 }
 
 layout::Striping striping_of(int descriptor) {
-  Stripes told{};
-  if (base::system_call(SYS_ioctl, descriptor, kGetStripes, &told) < 0) return {};
-  return {told.chunk, told.targets, -1};
+  Stripes stripes{};
+  if (base::system_call(SYS_ioctl, descriptor, kGetStripes, &stripes) < 0) return {};
+  return {stripes.chunk, stripes.targets, -1};
 }
 
 }  // namespace pario::file::beegfs

@@ -144,9 +144,9 @@ std::size_t Shard::frame_at(std::uint64_t offset) const {
 /// Checks the size of the frame in `packed_` before memory is allocated for it, because a damaged
 /// table may demand any size.
 base::Status Shard::check_size(std::uint64_t expected) const {
-  const unsigned long long said = ZSTD_getFrameContentSize(packed_.data(), packed_.size());
-  if (said == ZSTD_CONTENTSIZE_ERROR) return damage_error("a frame is none of zstd");
-  if (said != ZSTD_CONTENTSIZE_UNKNOWN && said != expected)
+  const unsigned long long content_size = ZSTD_getFrameContentSize(packed_.data(), packed_.size());
+  if (content_size == ZSTD_CONTENTSIZE_ERROR) return damage_error("a frame is none of zstd");
+  if (content_size != ZSTD_CONTENTSIZE_UNKNOWN && content_size != expected)
     return damage_error("a frame is not as long as its table says");
   return expected <= packed_.size() * kHighestRatio
              ? base::Status{}
@@ -185,8 +185,9 @@ base::Status Shard::begin_stream(std::size_t number) {
   ZSTD_DCtx_reset(context_, ZSTD_reset_session_only);
   packed_.clear();
   if (base::Status status = read_input(); !status) return status;
-  const unsigned long long said = ZSTD_getFrameContentSize(packed_.data(), packed_.size());
-  const bool fits = said == ZSTD_CONTENTSIZE_UNKNOWN || said == frame(number).length();
+  const unsigned long long content_size = ZSTD_getFrameContentSize(packed_.data(), packed_.size());
+  const bool fits =
+      content_size == ZSTD_CONTENTSIZE_UNKNOWN || content_size == frame(number).length();
   return fits ? base::Status{} : damage_error("a frame is not as long as its table says");
 }
 

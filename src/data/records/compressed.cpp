@@ -93,8 +93,8 @@ class CompressedHeap final : public Heap {
                                      text_of((*memory)->span()) + sizeof(std::uint32_t),
                                      static_cast<int>(piece.size()), room);
     if (length <= 0) return std::shared_ptr<Buffer>();
-    const auto told = static_cast<std::uint32_t>(length);
-    std::memcpy((*memory)->data(), &told, sizeof told);
+    const auto stored_length = static_cast<std::uint32_t>(length);
+    std::memcpy((*memory)->data(), &stored_length, sizeof stored_length);
     return memory;
   }
 

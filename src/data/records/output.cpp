@@ -114,13 +114,13 @@ base::Status Output::add_shared(const std::string& name, Caching caching, bool f
 void Output::begins(std::uint32_t shard, std::uint64_t offset) {
   const std::scoped_lock lock(mutex_);
   shards_[shard].begin = offset;
-  shards_[shard].told = true;
+  shards_[shard].is_known = true;
   told_.notify_all();
 }
 
 base::Result<std::uint64_t> Output::begin_of(std::uint32_t shard, const Meter& meter) {
   std::unique_lock lock(mutex_);
-  while (!shards_[shard].told) {
+  while (!shards_[shard].is_known) {
     if (meter.is_stopped())
       return base::Error{.number = ECANCELED,
                          .operation = "shuffle",
@@ -133,7 +133,7 @@ base::Result<std::uint64_t> Output::begin_of(std::uint32_t shard, const Meter& m
 
 std::optional<std::uint64_t> Output::known_begin(std::uint32_t shard) {
   const std::scoped_lock lock(mutex_);
-  return shards_[shard].told ? std::optional(shards_[shard].begin) : std::nullopt;
+  return shards_[shard].is_known ? std::optional(shards_[shard].begin) : std::nullopt;
 }
 
 base::Status Output::flush() const {

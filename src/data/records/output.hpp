@@ -65,7 +65,7 @@ class Output {
     std::optional<file::Publication> publication;  ///< of a shared output: on the first rank only
     Disk parts = {};  ///< of a shared output, for writes smaller than a page
     std::uint64_t begin = 0;
-    bool told = false;
+    bool is_known = false;
   };
   /// An incomplete page.
   struct Page {

@@ -89,13 +89,13 @@ base::Result<ShufflePreview> preview_shuffle(const ShuffleRequest& request) {
   if (mine.ok()) out.facts = *mine;
   // All ranks make the same plan: with the least memory of any rank, and the device as measured by
   // the first one.
-  const auto told = request.ranks.exchange(
+  const auto measured = request.ranks.exchange(
       mine.status(), {out.facts.memory, std::bit_cast<std::uint64_t>(out.facts.bandwidth),
                       std::bit_cast<std::uint64_t>(out.facts.requests)});
-  if (!told.ok()) return told.error();
-  for (const auto& each : *told) out.facts.memory = std::min(out.facts.memory, each[0]);
-  out.facts.bandwidth = std::bit_cast<double>(told->front()[1]);
-  out.facts.requests = std::bit_cast<double>(told->front()[2]);
+  if (!measured.ok()) return measured.error();
+  for (const auto& each : *measured) out.facts.memory = std::min(out.facts.memory, each[0]);
+  out.facts.bandwidth = std::bit_cast<double>(measured->front()[1]);
+  out.facts.requests = std::bit_cast<double>(measured->front()[2]);
   const base::Result<ShufflePlan> plan =
       request.plan ? *request.plan : plan_shuffle(out.facts, request.way);
   if (!plan.ok()) return plan.error();

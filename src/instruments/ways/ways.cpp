@@ -98,10 +98,10 @@ base::Result<double> resident(const std::string& path) {
   base::close_file(number);
   if (mapped == MAP_FAILED) return base::Error{errno, "mmap", path};
   std::vector<unsigned char> pages((*size + base::kPage - 1) / base::kPage);
-  const int told = ::mincore(mapped, *size, pages.data());
+  const int status = ::mincore(mapped, *size, pages.data());
   const int error = errno;
   ::munmap(mapped, *size);
-  if (told != 0) return base::Error{error, "mincore", path};
+  if (status != 0) return base::Error{error, "mincore", path};
   return static_cast<double>(
              std::ranges::count_if(pages, [](unsigned char page) { return (page & 1) != 0; })) /
          static_cast<double>(pages.size());

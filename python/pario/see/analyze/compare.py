@@ -164,13 +164,13 @@ def _certainty(wall: Measure) -> str:
             f"{_each(wall)}The noise is not known from {few}: use pario run --repeat {LEAST_RUNS}"
             " or more."
         )
-    said = {
+    judgements = {
         "beyond": "The difference in wall time is beyond the noise",
         "within": "The difference in wall time is within the noise",
     }
     spread = max(wall.a.spread, wall.b.spread)
     return (
-        f"{said.get(wall.noise, 'The wall times are equal')} of {runs}, which lie up to"
+        f"{judgements.get(wall.noise, 'The wall times are equal')} of {runs}, which lie up to"
         f" {wording.seconds(spread)} apart."
     )
 
@@ -209,10 +209,10 @@ def _name_increases(name: str, measures: Sequence[Measure]) -> Iterable[str]:
     """Yield a message for each count of the kernel that is larger in B."""
     for measure in measures:
         if measure.key.startswith("system_") and measure.change > MORE_MOVED:
-            said = wording.size if measure.unit == "bytes" else wording.count
+            format_value = wording.size if measure.unit == "bytes" else wording.count
             yield (
-                f"{name} costs more {measure.name}: {said(measure.b.median)} instead of"
-                f" {said(measure.a.median)}"
+                f"{name} costs more {measure.name}: {format_value(measure.b.median)} instead of"
+                f" {format_value(measure.a.median)}"
             )
 
 

@@ -127,10 +127,10 @@ def _try_preload(library: Path) -> Fact:
     program = shutil.which("true") or "/bin/true"
     variables = os.environ | {"LD_PRELOAD": str(library)}
     done = subprocess.run([program], env=variables, capture_output=True, timeout=_SECONDS)
-    said = done.stderr.decode(errors="replace").strip()
-    if done.returncode == 0 and not said:
+    message = done.stderr.decode(errors="replace").strip()
+    if done.returncode == 0 and not message:
         return Fact("preload", f"works ({program})")
-    return Fact("preload", "fails", said or f"{program} ended with status {done.returncode}")
+    return Fact("preload", "fails", message or f"{program} ended with status {done.returncode}")
 
 
 def _describe_mpi() -> Fact:

@@ -120,8 +120,8 @@ def _output(output: OutputChange, width: int) -> Text:
         if output.state == "differs"
         else ""
     )
-    said = f"{OUTPUTS[output.state]}{sizes}"
+    state = f"{OUTPUTS[output.state]}{sizes}"
     style = "dim" if output.state == "not written" else "bold red"
     return Text.assemble(
-        (said, style), f"  {wording.elide(output.path, max(width - len(said) - 2, LEAST_WIDTH))}"
+        (state, style), f"  {wording.elide(output.path, max(width - len(state) - 2, LEAST_WIDTH))}"
     )

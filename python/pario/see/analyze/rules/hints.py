@@ -106,7 +106,7 @@ def _hint(facts: Facts, subject: Scene, short: Shortfall) -> Candidate:
         requested=short.wanted,
         effective=short.got,
     )
-    said = tuple(Evidence(reason, facts.path(short.file)) for reason in short.reasons)
+    reasons = tuple(Evidence(reason, facts.path(short.file)) for reason in short.reasons)
     return subject.candidate(
         title=(
             f"hint {short.key}={short.wanted} was not followed for {subject.place}: {short.got} in"
@@ -118,7 +118,7 @@ def _hint(facts: Facts, subject: Scene, short: Shortfall) -> Candidate:
             else "The library or file system kept another value, silently."
         ),
         confidence="low",
-        evidence=(*said, asked),
+        evidence=(*reasons, asked),
         fixes=_fixes(subject, short),
         claims=claim_all(facts, subject.rows, (READ, WRITE), 1.0 - short.got / short.wanted),
         method=f"time of the file's calls, if it fell in proportion to {short.meant}",
