@@ -14,7 +14,7 @@
 #include "data/records/disk.hpp"
 #include "data/records/formats.hpp"
 #include "data/records/index.hpp"
-#include "data/records/indexing.hpp"
+#include "data/records/index_files.hpp"
 #include "data/records/team.hpp"
 
 namespace pario::records {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "data/records/buckets.hpp"
-#include "data/records/indexing.hpp"
+#include "data/records/index_files.hpp"
 #include "data/records/output.hpp"
 #include "data/records/splitter.hpp"
 #include "data/records/varint.hpp"

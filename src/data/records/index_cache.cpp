@@ -16,6 +16,8 @@
 
 #include "core/file/cached_files.hpp"
 #include "data/records/formats.hpp"
+#include "data/records/index_files.hpp"
+#include "data/records/output.hpp"
 
 namespace pario::records {
 namespace {

@@ -11,6 +11,7 @@
 #include "data/records/formats.hpp"
 #include "data/records/index.hpp"
 #include "data/records/index_cache.hpp"
+#include "data/records/index_files.hpp"
 #include "data/records/indexing.hpp"
 #include "data/records/loader.hpp"
 #include "data/records/order.hpp"

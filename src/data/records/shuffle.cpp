@@ -8,7 +8,7 @@
 #include "data/records/buckets.hpp"
 #include "data/records/compressed.hpp"
 #include "data/records/fused.hpp"
-#include "data/records/indexing.hpp"
+#include "data/records/index_files.hpp"
 #include "data/records/output.hpp"
 #include "data/records/packed.hpp"
 #include "data/records/philox.hpp"

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "data/records/indexing.hpp"
+#include "data/records/index_files.hpp"
 
 namespace pario::records {
 namespace {
