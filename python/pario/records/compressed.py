@@ -7,7 +7,6 @@ pass over the file, and kept beside it (``pario records index``) or in the cache
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import struct
@@ -16,17 +15,15 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pario.errors import ParioError
 from pario.objects import is_url
 from pario.records.decoded import Decoded, Groups, join_records
 from pario.records.inputs import Input
-from pario.records.kept_arrays import load_arrays, save_arrays
+from pario.records.kept_arrays import cache_path, load_arrays, save_arrays
 from pario.records.restart_points import STREAMS, Stream
 from pario.records.samples import split_name
-from pario.state import cache_folder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -141,7 +138,7 @@ class CompressedFile:
         with name_errors():
             self._groups = find_groups(self._records, self._stream)
             self._sums = self._find_checksums()
-        self.save(str(_cache_path(path)), format)
+        self.save(str(cache_path("restarts", path, SUFFIX)), format)
 
     def groups(self) -> Groups:
         """The groups by their places in the decompressed bytes."""
@@ -219,7 +216,9 @@ def find_groups(records: Records, stream: Stream) -> Groups:
 def load_restarts(source: Input, format: str) -> dict[str, NDArray[Any]] | None:
     """Groups and restart points that were stored for this file; None: there are none."""
     facts, path = _facts(source, format), source.path
-    return load_arrays(path + SUFFIX, facts) or load_arrays(str(_cache_path(path)), facts)
+    return load_arrays(path + SUFFIX, facts) or load_arrays(
+        str(cache_path("restarts", path, SUFFIX)), facts
+    )
 
 
 def write_restarts(path: str, format: str, package: str) -> tuple[int, int, int, bytes]:
@@ -228,18 +227,12 @@ def write_restarts(path: str, format: str, package: str) -> tuple[int, int, int,
     file, place = CompressedFile(path, format, package), path + SUFFIX
     size = file.save(place, format)
     if not size and is_url(path):
-        place = str(_cache_path(path))
+        place = str(cache_path("restarts", path, SUFFIX))
         size = file.save(place, format)
     if not size:
         raise ParioError(f"{place}: cannot be written")
     firsts = file.groups().firsts
     return int(firsts[-1]), len(firsts) - 1, size, os.fsencode(place)
-
-
-def _cache_path(path: str) -> Path:
-    whole = path if is_url(path) else os.path.realpath(path)
-    name = hashlib.sha256(os.fsencode(whole)).hexdigest()[:32]
-    return cache_folder("restarts") / (name + SUFFIX)
 
 
 def _facts(source: Input, format: str) -> list[str]:

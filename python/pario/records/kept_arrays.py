@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import os
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +13,17 @@ from pario import objects
 from pario.errors import ParioError
 from pario.objects import is_url
 from pario.publishing import replacing
+from pario.state import cache_folder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+def cache_path(kind: str, path: str, ending: str, part: str = "") -> Path:
+    """The file in the cache for a file or an object, and for a ``part`` of its facts."""
+    whole = os.fsencode(path if is_url(path) else os.path.realpath(path))
+    key = whole + b"\0" + part.encode() if part else whole
+    return cache_folder(kind) / (hashlib.sha256(key).hexdigest()[:32] + ending)
 
 
 def load_arrays(place: str | Path, facts: list[str]) -> dict[str, NDArray[Any]] | None:

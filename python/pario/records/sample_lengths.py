@@ -4,7 +4,6 @@ cache directory with the indexes."""
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -14,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 from pario import objects
 from pario.errors import ParioError
 from pario.records.batch import Batch
-from pario.records.kept_arrays import load_arrays, save_arrays
+from pario.records.kept_arrays import cache_path, load_arrays, save_arrays
 from pario.records.number_loader import load_numbers
 from pario.records.samples import Decode, Inputs, RecordSource
 from pario.records.stream import REMOTE_THREADS, Reading
-from pario.state import cache_folder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +31,7 @@ def find_lengths(dataset: RecordSource, field: str) -> NDArray[Any]:
     facts = _facts(dataset, field)
     if facts is None:
         return _learn(dataset, field)
-    place = _cache_path(dataset, field)
+    place = cache_path("indexes", dataset.path, "-lengths.npz", field)
     if (kept := _load(place, facts)) is not None:
         return kept
     with _lock(place):
@@ -97,12 +95,6 @@ def _facts(dataset: RecordSource, field: str) -> list[str] | None:
     facts = os.stat(dataset.path)  # noqa: PTH116
     numbers = (facts.st_size, facts.st_mtime_ns, facts.st_ino, len(dataset))
     return [dataset.format, field, *map(str, numbers)]
-
-
-def _cache_path(dataset: RecordSource, field: str) -> Path:
-    path = dataset.path if dataset.remote else os.path.realpath(dataset.path)
-    name = hashlib.sha256(os.fsencode(path) + b"\0" + field.encode()).hexdigest()[:32]
-    return cache_folder("indexes") / f"{name}-lengths.npz"
 
 
 def _load(place: Path, facts: list[str]) -> NDArray[Any] | None:
