@@ -62,6 +62,7 @@ def test_ls_names_all_checkpoints_and_their_damage(directory, capsys):
 
 def test_ls_of_an_empty_directory(tmp_path, capsys):
     assert cli(capsys, "ls", tmp_path) == (1, "", f"{tmp_path}: no checkpoints\n")
+    assert cli(capsys, "ls", tmp_path, "--json") == (1, "[]\n", "")
 
 
 def test_ls_of_one_checkpoint_describes_it(directory, capsys):

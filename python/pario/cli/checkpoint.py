@@ -172,7 +172,7 @@ def _ls(arguments: argparse.Namespace) -> int:
         rows += [_row(found, "not finished") for found in store.list_unfinished()]
     if arguments.json:
         print_json(rows)
-        return 0
+        return 0 if rows else 1
     for row in rows:
         print_line(
             f"{row['step']:>10}  {wording.size(row['bytes']):>8}  {row['saved']} "
