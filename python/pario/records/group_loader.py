@@ -164,7 +164,7 @@ class GroupLoader(BatchStream):
         self._count, self._ahead = int(files.ends[-1]), _Ahead()
         #: Groups of the turns in memory; of a group in several turns the first turn's.
         self._futures: dict[int, Future[Decoded]] = {}
-        super().__init__(max(1, min(threads, os.cpu_count() or 1)))
+        super().__init__(max(1, min(threads, len(os.sched_getaffinity(0)))))
 
     def _load(self) -> Generator[RawBatch, None, None]:
         executor = ThreadPoolExecutor(self._threads, "pario-decode")

@@ -14,7 +14,7 @@ from pario.progress import Show, silent
 from pario.wording import printable
 
 
-def threads() -> int:
+def _count_processors() -> int:
     """The number of processors of this process."""
     return len(os.sched_getaffinity(0))
 
@@ -106,7 +106,9 @@ def pack(
     local_path(directory)
     local_path(output)
     places = os.fsencode(directory), os.fsencode(output)
-    return Packing(*pack_directory(*places, shard_size, shards, level, workers or threads(), show))
+    return Packing(
+        *pack_directory(*places, shard_size, shards, level, workers or _count_processors(), show)
+    )
 
 
 class Archive:
@@ -249,7 +251,7 @@ class Archive:
         members, left_out, losses = self._native.unpack(
             os.fsencode(output),
             numbers,
-            workers or threads(),
+            workers or _count_processors(),
             strict,
             same_permissions,
             special,
