@@ -32,6 +32,7 @@ from pario.prove.tune.remedies import (
 )
 from pario.prove.tune.trials import Measured, Measurement, Plan, Remedy, measure, player
 from pario.see.analyze import analyze
+from pario.see.analyze.advise import explain_unrepaired
 from pario.see.analyze.comparison import Sample
 from pario.see.analyze.model import Analysis, FileSetting
 from pario.see.tables import read
@@ -181,7 +182,9 @@ def test_a_setting_that_pays_less_than_the_chosen_one_is_called_slower() -> None
         analysis, (one, Remedy(MPIIO, MPIIO_ON)), as_it_is=1.0, it=0.8, joined=0.9, **{MPIIO: 0.5}
     )
     (left,) = advise_measured(analysis, found).left
-    assert "replays with it were slower than the chosen settings: " in left.why_not
+    (text,) = explain_unrepaired(left)
+    assert text.startswith("The chosen settings serve these calls, too: replays with it (")
+    assert text.endswith("instead of 1.00 s) were slower than the chosen settings.")
 
 
 @pytest.mark.system

@@ -25,7 +25,7 @@ from pario.prove.tune.choice import MPIIO_ON, Choice
 from pario.prove.tune.history import last_choice
 from pario.prove.tune.knobs import LAST, knobs
 from pario.prove.tune.trials import JOINED, LEAST_BEGINNING, Measured, Measurement, Plan, Remedy
-from pario.see.analyze.advise import Advice, advise, applies, list_settings
+from pario.see.analyze.advise import OUTDONE, Advice, advise, applies, list_settings
 from pario.see.analyze.model import Analysis, Finding
 from pario.see.analyze.split import Times
 from pario.see.tables.model import LAYERS, Job
@@ -271,8 +271,9 @@ def _set_seconds(finding: Finding, found: Measured, io: float, *, kept: bool) ->
             return replace(finding, method=method)
         least, most = (max(1 - ratio, 0.0) * io for ratio in found.pairs.range)
         return replace(finding, seconds=saved, method=method, measured=True, least=least, most=most)
-    how = "slower than the chosen settings" if found.pays else found.pairs.verdict
-    why_not = f"replays with {found.remedy.name} were {how}: {_figures(found)}"
+    why_not = f"replays with {found.remedy.name} were {found.pairs.verdict}: {_figures(found)}"
+    if found.pays:
+        why_not = f"replays with {found.remedy.name} ({_figures(found)}) were {OUTDONE}"
     return replace(finding, settings=(), method=method, why_not=why_not)
 
 

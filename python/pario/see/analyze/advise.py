@@ -19,6 +19,8 @@ NO_SPACE = (
     "There is no space for more patterns: join some by hand (* matches any characters) to include"
     " this one."
 )
+#: The end of the reason against settings that replays found faster, but not as fast as others.
+OUTDONE = "slower than the chosen settings"
 NOT_FASTER = "an earlier run with the setting was not faster"
 #: In place of a risky key: allows all of them.
 EVERY = "all"
@@ -132,6 +134,8 @@ def explain_unrepaired(finding: Finding) -> tuple[str, ...]:
     what = next((fix.text for fix in finding.fixes if fix.kind == "code"), "")
     if not finding.why_not:
         return (f"No setting repairs it. {what}".rstrip(),)
+    if finding.why_not.endswith(OUTDONE):
+        return (f"The chosen settings serve these calls, too: {finding.why_not}.",)
     return (f"Needs a change of the program: {what}", f"No setting does it: {finding.why_not}.")
 
 
