@@ -10,7 +10,7 @@ from pario.see.analyze.model import Finding
 from pario.see.tables.model import Job
 from tests.python.jobs import add_events, add_function, add_record, make_job
 from tests.python.layer_jobs import copy_blocks, end_definitions
-from tests.python.repeated_jobs import broadcast_lines, read_columns
+from tests.python.repeated_jobs import broadcast_lines, read_columns, set_views
 from tests.python.rule_cases import job
 
 MIB = 1 << 20
@@ -98,6 +98,13 @@ def test_small_reads_side_by_side_need_a_view_and_no_exchange() -> None:
     found = find(made, "tiny-independent-calls")
     assert "one MPI_File_read: the library reads windows" in found.fixes[-2].text
     assert "missing-collectives" not in rules_of(made)
+
+
+@pytest.mark.parametrize(("views", "repaired"), [(0, True), (8000, False)])
+def test_no_setting_serves_the_views_of_a_program(views: int, repaired: bool) -> None:
+    made = job()
+    set_views(made, views)
+    assert bool(find(made, "tiny-collective-calls").settings) == repaired
 
 
 def read_blocks(made: Job, seconds: float) -> None:
