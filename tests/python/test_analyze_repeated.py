@@ -67,6 +67,14 @@ def test_temporary_files_of_sort_need_a_larger_buffer() -> None:
     assert "sort -S" in fix.text
 
 
+def test_files_that_sed_renames_are_not_many_small_files() -> None:
+    made = job()
+    made.programs = ["/usr/bin/sed"]
+    for number in range(300):
+        add_record(made, 0, f"/scratch/sed{number}", opens=1, writes=1, open_time=0.05)
+    assert "many-small-files" not in rules_of(made)
+
+
 @pytest.mark.parametrize(("removals", "locks"), [(1000, True), (0, False)])
 def test_only_files_that_are_removed_are_lock_files(removals: int, locks: bool) -> None:
     made = job()

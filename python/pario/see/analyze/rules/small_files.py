@@ -67,6 +67,10 @@ def _is_archiver(path: str) -> bool:
     return is_installed_program(path) and path.rpartition("/")[2] in _ARCHIVERS
 
 
+def _is_editor(path: str) -> bool:
+    return is_installed_program(path) and path.endswith("/sed")
+
+
 def _is_sort(path: str) -> bool:
     return is_installed_program(path) and path.endswith("/sort")
 
@@ -80,6 +84,8 @@ def _small_file_storms(facts: Facts) -> Iterator[Candidate]:
     small &= (_find_largest(facts, np.maximum(extent, moved)) < SMALL_FILE)[facts.file]
     small &= facts.calls("failed_opens") <= facts.calls("opens")  # else a search for names
     small &= ~_are_packed(facts)
+    # sed -i writes a file for each start and renames it: the starts are the cause.
+    small &= ~facts.are_of_programs(_is_editor)
     small &= (facts.column("lists") == 0) | (moved > 0)  # a listed name is a directory
     small &= facts.calls("opens") < MANY_OPENS * np.maximum(facts.column("ranks"), 1) * many
     if not facts.job.loaders:  # the passes of a training run differ from rank to rank
@@ -288,8 +294,8 @@ SMALL_FILES = Rule(
         f"At least {MANY_FILES} files below {SMALL_FILE >> 20} MiB in a directory, or"
         f" {SEVERAL_FILES} whose opening takes {wording.share(COSTLY)} of the run; all such"
         " directories together; or as many in all other directories, without installed software."
-        " Without those that every rank reads (all-ranks-read-one-file), and those that a program"
-        " such as tar or zip packs."
+        " Without those that every rank reads (all-ranks-read-one-file), those that a program such"
+        " as tar or zip packs, and those of sed."
     ),
     estimate=(
         "All time on these files minus their bytes at the reference rate; and the program's time"
