@@ -116,6 +116,16 @@ def test_a_loader_decodes_each_group_once(
     assert [list(map(bytes, batch)) for batch in again] == batches
 
 
+def test_groups_are_decoded_by_no_more_threads_than_processors_of_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader = Loader(Dataset(compress(make_lines(tmp_path / "a.txt"), ".gz")), 100)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    list(loader)
+    assert loader.stats.threads == 1
+
+
 def test_a_long_frame_of_zstd_is_decompressed_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -432,15 +432,6 @@ class TestLoader:
             next(running)
         wait_until(lambda: len(seen) >= 24, "24 groups that are decoded")
 
-    def test_groups_are_decoded_by_no_more_threads_than_processors_of_the_process(
-        self, parquet: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
-        monkeypatch.setattr(os, "cpu_count", lambda: 64)
-        loader = Loader(Dataset(parquet), 8)
-        list(loader)
-        assert loader.stats.threads == 1
-
     @pytest.mark.parametrize("groups", [None, 1, 3])
     def test_shuffled_each_group_is_decoded_once_an_epoch(
         self, several: list[Dataset], groups: int | None, monkeypatch: pytest.MonkeyPatch
