@@ -24,6 +24,7 @@ USES = [
     "flock",
     "lockf",
     "fcntl",
+    "walked",
 ]
 
 

@@ -108,6 +108,14 @@ FTW(ftw64)
 NFTW(nftw)
 NFTW(nftw64)
 
+// Not counted: the calls that read the directories are fts_read.
+#define FTS(name)                                                           \
+  PARIO_WRAP(void*, name, char* const* paths, int options, void* compare) { \
+    return PARIO_REAL(name)(paths, options, compare);                       \
+  }
+FTS(fts_open)
+FTS(fts64_open)
+
 // The names that match count as entries of the directory before the first special character.
 using Report = int (*)(const char*, int);
 #define GLOB(name)                                                                                \

@@ -1,6 +1,8 @@
 // uses HOW: uses a file in ways that buffers must not change.
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <fts.h>
+#include <ftw.h>
 #include <linux/close_range.h>
 #include <pthread.h>
 #include <signal.h>
@@ -155,6 +157,28 @@ static void write_under_lock(const char* how) {
   printf("another process reads %.*s\n", (int)size, text);
 }
 
+static int show_size(const char* path, const struct stat* status, int kind, struct FTW* place) {
+  (void)kind, (void)place;
+  if (strstr(path, kName) != NULL) printf("%s has %ld bytes\n", path, (long)status->st_size);
+  return 0;
+}
+
+/// The C library asks for the sizes of files that a walk finds.
+static void walk(void) {
+  char here[] = ".";
+  char* const places[] = {here, NULL};
+  const int file = open_one(O_RDWR);
+  put(file, "A");
+  put(file, "BB");
+  must("nftw", nftw(here, show_size, 8, FTW_PHYS));
+  put(file, "CCC");
+  FTS* found = fts_open(places, FTS_PHYSICAL, NULL);
+  for (FTSENT* entry; (entry = fts_read(found)) != NULL;)
+    show_size(entry->fts_path, entry->fts_statp, 0, NULL);
+  must("fts_close", fts_close(found));
+  must("close", close(file));
+}
+
 /// putc_unlocked does not wait for the thread that flushes the stream.
 static void put_unlocked(void) {
   FILE* stream = fopen(kName, "w");
@@ -191,5 +215,6 @@ int main(int argc, char** argv) {
   if (is(how, "handler")) open_in_handler();
   if (is(how, "flock") || is(how, "lockf") || is(how, "fcntl")) write_under_lock(how);
   if (is(how, "unlocked")) put_unlocked();
+  if (is(how, "walked")) walk();
   return 0;
 }
