@@ -65,3 +65,9 @@ def broadcast_lines(made: Job, pieces: int) -> None:
     add_record(made, 0, "/scratch/text", opens=1, reads=4096, bytes_read=16 * MIB, read_time=0.1)
     calls = {"calls": pieces, "bytes": 16 * MIB, "seconds": 20.0}
     add_function(made, [0, 1], "MPI_Bcast", "collective", **calls)
+
+
+def scan_characters(made: Job, calls: int) -> None:
+    """A scanf for each character."""
+    own = {"reads": calls, "formatted_calls": calls, "bytes_read": calls, "read_time": 1e-7 * calls}
+    add_record(made, 0, "/scratch/text", "stdio", opens=1, **own)

@@ -582,5 +582,6 @@ VARIANTS = {
     "open-close-loop (two files)": case(repeated.parse_two_files, 200, 1, (1.9, 2.1)),
     "open-close-loop (headers)": case(repeated.parse_headers, 500, 1, (4.9, 5.1)),
     "resize-storm (few)": case(layers.resize, 50, 10, (9.7, 9.9)),
+    "stdio-per-value (scanf)": case(repeated.scan_characters, 50_000_000, 100, (4.6, 5)),
     "process-storm (forks)": case(layers.fork_for_items, 2000, 10, (6.9, 7.1)),
 }

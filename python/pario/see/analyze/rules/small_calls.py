@@ -32,6 +32,7 @@ SMALL_CALL = 16 * 1024
 MANY_CALLS = 500
 VALUE = 64
 LOCKED = 0.5  # locks set or released for each call: the bytes between them are few
+NUMBER_TEXT = 2  # bytes of the shortest number in text
 NUMBER, ALIGNED = 8, 4  # bytes of a number; those of records are a multiple
 ONE_SIZE = 0.9  # of the calls for the records of an array; lines of text differ in size
 MANY_VALUES = 20_000
@@ -296,6 +297,7 @@ def _per_value_stdio(facts: Facts) -> Iterator[Candidate]:
     for direction in (WRITES, READS):
         calls = facts.calls_of(direction)
         formatted = facts.column("formatted_calls") > 0.5 * calls
+        formatted &= (direction is WRITES) | ~read_characters(facts)
         mask = (
             facts.stdio
             & (facts.mean_size(direction) <= VALUE)
@@ -309,6 +311,11 @@ def _per_value_stdio(facts: Facts) -> Iterator[Candidate]:
             yield _candidate(
                 scene(facts, mask, facts.cells[:, direction.kind]), direction, "stdio "
             )
+
+
+def read_characters(facts: Facts) -> Mask:
+    """True for rows whose reads return a character: a number needs a digit and a separator."""
+    return np.asarray(facts.column("bytes_read") < NUMBER_TEXT * facts.reads)
 
 
 def _find_lines(facts: Facts, rows: Ints, direction: Direction) -> Ints:
@@ -356,8 +363,8 @@ RULES = (
         ),
         threshold=(
             f"At least {MANY_VALUES:,} unformatted calls of at most {VALUE} bytes per process and"
-            " file; not with the sizes of lines of text, nor of programs in /bin, /usr/bin or"
-            " /usr/libexec, such as sort."
+            " file, or of scanf for single characters; not with the sizes of lines of text, nor of"
+            " programs in /bin, /usr/bin or /usr/libexec, such as sort."
         ),
         estimate=(
             "Time of the calls minus that of their bytes at the reference rate, and minus"

@@ -15,6 +15,7 @@ from pario.see.analyze.ledger import Claim
 from pario.see.analyze.libraries import is_installed_program
 from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, sum_seconds
 from pario.see.analyze.rules.calling import Work, claim_work
+from pario.see.analyze.rules.small_calls import read_characters
 from pario.see.analyze.rules.text import (
     BINARY_SHARE,
     DIGITS,
@@ -36,6 +37,7 @@ CONVERTED = BINARY_SHARE  # bytes written for each byte read by programs that co
 def _text_input(facts: Facts) -> Iterator[Candidate]:
     formatted = facts.column("formatted_calls")
     scanned = facts.stdio & (formatted >= MANY_LINES) & (formatted > 0.5 * facts.reads)
+    scanned &= ~read_characters(facts)
     sampled, numbers = facts.column("sampled_reads"), facts.column("sampled_read_numbers")
     blocks = facts.posix & (facts.read_size >= TINY_BUFFER) & (facts.read_size < LARGE_BUFFER)
     lines = facts.stdio & (facts.reads >= MANY_LINES)
