@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,18 @@ DEADLY = [
         signal.SIGTTOU,
     )
 ]
+
+
+@pytest.fixture(autouse=True)
+def _no_ignored_signals() -> Iterator[None]:
+    """Programs inherit that a signal is ignored, as nohup and background jobs of a shell do."""
+    signals = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+    ignored = [number for number in signals if signal.getsignal(number) == signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, signal.SIG_DFL)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def outcome(done: Done) -> tuple[int, list[str], dict[str, bytes]]:
