@@ -32,7 +32,7 @@ from measuring import (
 )
 from recording import Recorder
 
-from pario.move.archive import Archive, pack, threads
+from pario.move.archive import Archive, count_processors, pack
 
 FILES_IN_DIRECTORY = 1000
 READS, OPENINGS = 1000, 20
@@ -82,7 +82,7 @@ def measure_round(place: Path, tree: Path, level: int, cold: bool) -> dict[str, 
     packed, shards = place / "tree.tar.zst", place / "shards"
     works = {
         "tar -c": partial(run_tar, "-cf", packed, "-C", tree, "."),
-        "pack": partial(pack, tree, shards, level=level, shards=threads()),
+        "pack": partial(pack, tree, shards, level=level, shards=count_processors()),
         "tar -x": partial(run_tar, "-xf", packed, "-C", place / "by_tar"),
         "unpack": partial(unpack, shards, place / "by_pario"),
     }

@@ -10,7 +10,7 @@ import pytest
 
 from pario.fix.stripe.layout import Part, Wanted, set_stripes
 from pario.prove.lab.mount import Model, reset, status
-from pario.prove.model.load import Flow, Job, Phase, call, cost, turns
+from pario.prove.model.load import Flow, Job, Phase, call, cost, simulate_turns
 from pario.prove.model.machine import load
 from pario.prove.model.whatif import phase_of, uses_of
 from pario.see.tables import read
@@ -181,7 +181,7 @@ def test_locks_go_round_as_predicted(point: Path) -> None:
     reset(point)
     for _ in range(6):
         by_another_process(path, 0)
-    seconds, handovers = turns(LAB, True, [[(0, 1)] for _ in range(7)])
+    seconds, handovers = simulate_turns(LAB, [[(0, 1)] for _ in range(7)])
     told = status(point)["targets"]
     assert sum(int(target["hand_overs"]) for target in told) == handovers == 6
     assert busiest(point) == pytest.approx(seconds - LAB.values["request_seconds"], rel=0.02)

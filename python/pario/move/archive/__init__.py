@@ -14,7 +14,7 @@ from pario.progress import Show, silent
 from pario.wording import printable
 
 
-def _count_processors() -> int:
+def count_processors() -> int:
     """The number of processors of this process."""
     return len(os.sched_getaffinity(0))
 
@@ -107,7 +107,7 @@ def pack(
     local_path(output)
     places = os.fsencode(directory), os.fsencode(output)
     return Packing(
-        *pack_directory(*places, shard_size, shards, level, workers or _count_processors(), show)
+        *pack_directory(*places, shard_size, shards, level, workers or count_processors(), show)
     )
 
 
@@ -251,7 +251,7 @@ class Archive:
         members, left_out, losses = self._native.unpack(
             os.fsencode(output),
             numbers,
-            workers or _count_processors(),
+            workers or count_processors(),
             strict,
             same_permissions,
             special,
