@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -377,6 +378,22 @@ def test_users_that_come_and_go_leave_nothing_on_the_node(tmp_path: Path) -> Non
         assert [user.wait_for_end() for user in users] == [0] * len(users)
     assert len(list(out.iterdir())) == len(users) * 40
     assert list(node.iterdir()) == []
+
+
+def test_a_note_that_the_last_user_removes_meanwhile_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staged = Staged.make(tmp_path / "node")
+    exists = Path.exists
+
+    def see_and_remove(path: Path, **options: Any) -> bool:
+        found = exists(path, **options)
+        if path.name == NOTE:
+            path.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(Path, "exists", see_and_remove)
+    assert Staged.make(staged.local).roots == {}
 
 
 def test_a_file_that_changed_meanwhile_is_kept_on_the_node(tmp_path: Path) -> None:

@@ -138,7 +138,9 @@ class Staged:
                 cls._publish(local)
         if not local.is_dir() and local.exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(local))
-        return cls.open(local) if (local / NOTE).exists() else cls(local)
+        staged = cls(local)
+        # One reading: its last user may remove the note at any moment.
+        return _FORMAT.read(local / NOTE, staged._take_fields) or staged
 
     @classmethod
     def _publish(cls, local: Path) -> None:
