@@ -27,6 +27,17 @@ class Done:
     folder: Path
 
 
+def expect_same(buffered: Done, plain: Done) -> None:
+    """Expects that a program succeeds without buffers, and has the same results with them."""
+    assert (buffered.status, buffered.stdout.splitlines(), buffered.stderr) == (
+        plain.status,
+        plain.stdout.splitlines(),
+        plain.stderr,
+    )
+    assert plain.status == 0, plain.stdout
+    assert buffered.files == plain.files
+
+
 Start = Callable[..., Done]
 
 

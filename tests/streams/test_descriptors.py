@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.streams.conftest import Start
+from tests.streams.conftest import Start, expect_same
 
 HOW = ["closed", "permissions", "handed", "asked", "printed", "harmless"]
 
@@ -22,10 +22,4 @@ def test_a_program_has_the_same_results_as_without_buffers(
 ) -> None:
     plain = start(build("descriptors.c"), how)
     buffered = start(build("descriptors.c"), how, streams=streams)
-    assert (buffered.status, buffered.stdout.splitlines(), buffered.stderr) == (
-        plain.status,
-        plain.stdout.splitlines(),
-        plain.stderr,
-    )
-    assert plain.status == 0, plain.stdout
-    assert buffered.files == plain.files
+    expect_same(buffered, plain)

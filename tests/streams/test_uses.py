@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.streams.conftest import Start
+from tests.streams.conftest import Start, expect_same
 
 Build = Callable[[str], Path]
 USES = [
@@ -31,13 +31,7 @@ USES = [
 def check(start: Start, program: Path, how: str, streams: str) -> None:
     plain = start(program, how)
     buffered = start(program, how, streams=streams)
-    assert (buffered.status, buffered.stdout.splitlines(), buffered.stderr) == (
-        plain.status,
-        plain.stdout.splitlines(),
-        plain.stderr,
-    )
-    assert plain.status == 0, plain.stdout
-    assert buffered.files == plain.files
+    expect_same(buffered, plain)
 
 
 @pytest.mark.parametrize(
