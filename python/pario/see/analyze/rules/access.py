@@ -165,8 +165,8 @@ def _read_again(facts: Facts) -> Iterator[Candidate]:
 
 def _find_parsing(facts: Facts, rows: Ints, needless: Floats) -> Floats:
     """Return, per row, the seconds in which its bytes are parsed again: a part of all the time
-    while the file is open if it is read in one pass, otherwise the time after reads that repeat
-    those of an earlier open."""
+    while the file is open if it is read in one pass, otherwise the time after
+    reads of places that an earlier open read."""
     parsed, passes = _are_parsed(facts, rows)
     found, whole = np.zeros(len(rows)), parsed & passes
     found[whole] = find_parsing(facts, rows[whole]) * needless[whole]

@@ -223,8 +223,8 @@ def _claim_work(
 
 def _find_parsing(facts: Facts, rows: Ints) -> Floats:
     """Return, per row, the seconds of computation that parses the same bytes after each open: all
-    while a small file is open whose bytes are read each time, or that after reads which repeat
-    those of an earlier open."""
+    while a small file is open whose bytes are read each time, or the
+    time after reads of places that an earlier open read."""
     records = facts.records[rows]
     again = are_parsed_often(facts, rows)
     again &= records["bytes_read"] >= 0.5 * MANY_PARSED * facts.read_extent[rows]
