@@ -108,6 +108,15 @@ def test_small_reads_side_by_side_need_a_view_and_no_exchange() -> None:
     assert "missing-collectives" not in rules_of(made)
 
 
+def test_small_writes_side_by_side_are_one_finding() -> None:
+    made = job(2)
+    moved = {"bytes_written": 256_000_000, "end_written": 512_000_000}
+    add_record(
+        made, [0, 1], "/scratch/m", "mpiio", opens=1, writes=1_000_000, write_time=5.0, **moved
+    )
+    assert rules_of(made) == ["missing-collectives"]
+
+
 @pytest.mark.parametrize(("views", "repaired"), [(0, True), (8000, False)])
 def test_no_setting_serves_the_views_of_a_program(views: int, repaired: bool) -> None:
     made = job()

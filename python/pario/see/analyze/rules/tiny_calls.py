@@ -25,7 +25,7 @@ from pario.see.analyze.rules.base import (
     sum_seconds,
 )
 from pario.see.analyze.rules.calling import find_running_shares
-from pario.see.analyze.rules.collective import sharers
+from pario.see.analyze.rules.collective import find_joinable, sharers
 from pario.see.analyze.rules.small_calls import SMALL_CALL, claim_excess, excess
 
 MANY_CALLS = 500
@@ -44,6 +44,8 @@ def _tiny_calls(collective: bool) -> Rule:
             together = facts.column(f"collective_{direction.calls}")
             mask = facts.mpiio & (calls >= MANY_CALLS) & (facts.mean_size(direction) < SMALL_CALL)
             mask &= (together > 0.5 * calls) == collective
+            if not collective:
+                mask &= _set_views(facts, direction) | ~find_joinable(facts, direction)
             if mask.any():
                 subject = scene(facts, mask, facts.cells[:, direction.kind])
                 yield _tiny(subject, direction, collective)
@@ -56,6 +58,7 @@ def _tiny_calls(collective: bool) -> Rule:
         threshold=(
             f"At least {MANY_CALLS} {kind} calls of less than {SMALL_CALL >> 10} KiB on average per"
             " process and file."
+            + ("" if collective else " Not those that missing-collectives names.")
         ),
         estimate=(
             "Time of the calls minus their bytes at the reference rate; and of the calls of"
@@ -77,7 +80,7 @@ def _tiny(subject: Scene, direction: Direction, collective: bool) -> Candidate:
     moved = subject.total(direction.bytes)
     took = sum_seconds(facts, rows, kind)
     each = wording.seconds(took / max(calls, 1))
-    viewed = rows[facts.column("others")[rows] >= VIEWS * facts.column(direction.calls)[rows]]
+    viewed = rows[_set_views(facts, direction)[rows]]
     views = float(facts.column("others")[viewed].sum())
     return subject.candidate(
         title=(
@@ -112,6 +115,11 @@ def _tiny(subject: Scene, direction: Direction, collective: bool) -> Candidate:
             + (", and time of the views set for each" if views else "")
         ),
     )
+
+
+def _set_views(facts: Facts, direction: Direction) -> Mask:
+    """Return, per row, True if the program sets a view for most of its calls."""
+    return facts.column("others") >= VIEWS * facts.column(direction.calls)
 
 
 def _picking_seconds(subject: Scene, word: str) -> Floats:
