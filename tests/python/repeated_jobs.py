@@ -34,6 +34,18 @@ def parse_two_files(made: Job, passes: int) -> None:
             add_events(made, 0, path, kind, start=starts, duration=1e-7, offset=offset)
 
 
+def parse_settings(made: Job, opens: int) -> None:
+    """Python opens a small file again and again, reads it, and parses it in 20 us; 30 us lie
+    between a close and the next open."""
+    made.programs = ["/usr/bin/python3"]
+    path, counts = "/scratch/settings.ini", {"opens": opens, "closes": opens, "reads": opens}
+    moved = {"bytes_read": 28 * opens, "end_read": 28}
+    add_record(made, 0, path, **counts, **moved, open_time=1e-8 * opens)
+    begin = np.arange(opens) * 50e-6
+    for kind, start, length in (("open", 0.0, 0), ("read", 1e-7, 28), ("close", 20e-6, 0)):
+        add_events(made, 0, path, kind, start=begin + start, duration=1e-8, length=length)
+
+
 def parse_headers(made: Job, opens: int) -> None:
     """Each open reads the header of a large file, which takes 10 ms to parse, and other data, which
     take 20 ms."""

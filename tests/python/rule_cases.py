@@ -580,6 +580,7 @@ VARIANTS = {
     ),
     "tiny-collective-calls (views)": case(repeated.set_views, 8000, 1, (23.9, 24.1)),
     "open-close-loop (two files)": case(repeated.parse_two_files, 200, 1, (1.9, 2.1)),
+    "open-close-loop (parsed)": case(repeated.parse_settings, 100_000, 1, (3.1, 3.3)),
     "open-close-loop (headers)": case(repeated.parse_headers, 500, 1, (4.9, 5.1)),
     "resize-storm (few)": case(layers.resize, 50, 10, (9.7, 9.9)),
     "stdio-per-value (scanf)": case(repeated.scan_characters, 50_000_000, 100, (4.6, 5)),

@@ -30,6 +30,7 @@ SMALL_INPUT = 4 << 20  # bytes
 LONGEST_PARSING, PARSING = 0.02, 1e-6  # seconds for each open, or for each byte if that is more
 LEAST_RUNNING = 0.2  # of the life of a process, as assumed of one that waits for processors
 _FOLLOWERS = [EVENT_KINDS.index(kind) for kind in ("close", "stat", "flush", "other")]
+_CLOSE = EVENT_KINDS.index("close")
 
 
 @dataclass(frozen=True)
@@ -70,18 +71,21 @@ def claim_work(
     needless: Floats | float,
     names: tuple[Floats, Floats] | None = None,
     ending: Mask | None = None,
+    parsed: Mask | None = None,
 ) -> list[Claim]:
     """Return claims of the time between calls on ``rows`` that follow one another in a thread, as
     far as events tell it: at most ``work`` for each call. ``names``: the names per row that the
     calls return, for each of which ``work`` is allowed, and the most that come before a gap.
-    ``ending``: other records whose calls may end a gap, because the repair saves them, too."""
+    ``ending``: other records whose calls may end a gap, because the repair saves them, too.
+    ``parsed``: records of files whose computation while they are open is claimed already."""
     if not len(facts.job.events) or not len(rows):
         return []
     mask = np.zeros(len(facts.records), bool)
     mask[rows] = True
     limit, most = _find_limits(facts, rows, work), np.zeros(len(facts.records))
     most[rows] = limit if names is None else limit * names[1]
-    counted, whole = _find_gaps(facts, mask, most, mask if ending is None else mask | ending)
+    ending = mask if ending is None else mask | ending
+    counted, whole = _find_gaps(facts, mask, most, ending, parsed)
     seconds, slow = counted[rows], rows[_are_interpreted(facts, rows)]
     if names is not None:
         seconds = np.minimum(seconds, limit * names[0])
@@ -176,15 +180,20 @@ def _are_interpreted(facts: Facts, rows: Ints) -> Mask:
     return interpreted
 
 
-def _find_gaps(facts: Facts, mask: Mask, most: Floats, ending: Mask) -> tuple[Floats, Floats]:
+def _find_gaps(
+    facts: Facts, mask: Mask, most: Floats, ending: Mask, parsed: Mask | None
+) -> tuple[Floats, Floats]:
     """Return, per record of the mask, the seconds between a call and the next one of the same
-    thread, which is on a record of ``ending``: each gap at most ``most``, and whole."""
+    thread, which is on a record of ``ending``: each gap at most ``most``, and whole. Of ``parsed``
+    records only the gaps after a close."""
     job = facts.job
     events, new = _sort_by_thread(job.events)
     row = find_rows(job.records, events["process"], events["file"], events["layer"])
     row[events["layer"] == COMMUNICATION] = -1
     row = _follow(row, _find_followers(facts, events, row), new)
     own = (row >= 0) & mask[row]
+    if parsed is not None:
+        own &= ~parsed[row] | (events["kind"] == _CLOSE)
     ends = _find_latest_ends(events["end"], np.cumsum(new), 1.0 + float(job.wall))
     own_next = own[:-1] & ((row >= 0) & ending[row])[1:] & ~new[1:]
     first = np.flatnonzero(own_next)

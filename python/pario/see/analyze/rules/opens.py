@@ -98,7 +98,7 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
             *_claim_search(facts, rows, needless),
             *claim_excess(facts, streams, WRITES),
             *claim_computation(facts, rows, parsing * needless),
-            *_claim_work(facts, rows, (library, streams), needless * (parsing == 0), in_library),
+            *_claim_work(facts, rows, (library, streams), needless, in_library, parsing > 0),
         ],
         method=(
             "time in open and close (of HDF5, too) of all but one open per process and file, in the"
@@ -196,10 +196,18 @@ def _find_streams(facts: Facts, rows: Ints) -> Ints:
 
 
 def _claim_work(
-    facts: Facts, rows: Ints, above: tuple[Ints, Ints], needless: Floats, in_library: Mask
+    facts: Facts,
+    rows: Ints,
+    above: tuple[Ints, Ints],
+    needless: Floats,
+    in_library: Mask,
+    parsed: Mask,
 ) -> list[Claim]:
     """Return claims of the program's work for the calls: of HDF5 for files with such calls, and of
-    compression. ``above``: the rows of HDF5 and of streams on the same files."""
+    compression. ``above``: the rows of HDF5 and of streams on the same files. ``parsed``: of files
+    whose computation while they are open is claimed already."""
+    computed = np.zeros(len(facts.records), bool)
+    computed[rows[parsed]] = True
     library, streams = above
     packed = np.array([facts.path(file).endswith(_COMPRESSED) for file in facts.file[rows]])
     packed &= ~in_library
@@ -210,8 +218,9 @@ def _claim_work(
             np.append(rows[plain], streams),
             OPEN_WORK,
             np.append(needless[plain], np.ones(len(streams))),
+            parsed=computed,
         ),
-        *claim_work(facts, rows[packed], COMPRESSED_WORK, needless[packed]),
+        *claim_work(facts, rows[packed], COMPRESSED_WORK, needless[packed], parsed=computed),
         *claim_work(
             facts,
             np.append(rows[in_library], library),
