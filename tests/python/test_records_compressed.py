@@ -190,6 +190,20 @@ def test_a_truncated_file_is_an_error(name: str, suffix: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("damage", ["changed", "truncated"])
+def test_a_damaged_header_of_a_tar_file_is_no_end_of_it(
+    damage: str, suffix: str, tmp_path: Path
+) -> None:
+    path = make_tar(tmp_path / "a.tar")
+    content = bytearray(path.read_bytes())
+    at = content.index(b"d/200.bin")
+    content[at] ^= 1
+    path.write_bytes(content if damage == "changed" else content[: at + 100])
+    with pytest.raises(ParioError, match="the header of a member is damaged"):
+        Dataset(compress(path, suffix))
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
 def test_damage_after_the_search_is_found_by_checksums(suffix: str, tmp_path: Path) -> None:
     path = compress(make_lines(tmp_path / "a.txt"), suffix)
     count, before = len(Dataset(path)), path.stat()

@@ -23,7 +23,7 @@ from pario.records.decoded import Decoded, Groups, join_records
 from pario.records.inputs import Input
 from pario.records.kept_arrays import cache_path, load_arrays, save_arrays
 from pario.records.restart_points import STREAMS, Stream
-from pario.records.samples import split_name
+from pario.records.samples import Member, split_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,7 +103,7 @@ def _split_tfrecords(data: bytes) -> Decoded:
 def _find_tar(file: Any) -> Iterator[Any]:
     """The first members of the keys; other members belong to the record before them."""
     key = None
-    with tarfile.open(fileobj=file, mode="r|") as archive:
+    with tarfile.open(fileobj=file, mode="r|", tarinfo=Member) as archive:
         for member in archive:
             name, extension = split_name(member.name)
             if extension and member.isfile() and name != key:

@@ -35,6 +35,21 @@ class MissingPackageError(ParioError):
     """A package that decodes a field is not installed. Loaders never skip it as a bad record."""
 
 
+class Member(tarfile.TarInfo):
+    """A member of a tar file. Of a damaged header tarfile makes the silent end of the file; here it
+    is a ValueError."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Member:
+        """The member of a header."""
+        try:
+            return super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as error:
+            if any(buf):  # else it is the end
+                raise ValueError(f"the header of a member is damaged: {error}") from error
+            raise
+
+
 class RecordSource(Protocol):
     """Records by number; Dataset documents the members."""
 
@@ -194,7 +209,7 @@ def decoders_of(decode: bool | Decoders) -> Decoders | None:
 def split_members(record: Any) -> dict[str, Any]:
     """The members of a WebDataset record by their extensions; ``__key__``: the name before it."""
     members: dict[str, Any] = {}
-    with tarfile.open(fileobj=BytesIO(record), mode="r:") as archive:
+    with tarfile.open(fileobj=BytesIO(record), mode="r:", tarinfo=Member) as archive:
         for member in archive:
             key, extension = split_name(member.name)
             content = archive.extractfile(member) if member.isfile() and extension else None
