@@ -224,6 +224,27 @@ def test_damaged_restart_points_are_found_anew(tmp_path: Path) -> None:
     assert len(Dataset(path)) == 3002
 
 
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_file_that_grows_while_it_is_searched_is_searched_again(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_bytes(b"1\n2\n")
+    path = compress(tmp_path / "a.txt", suffix)
+    whole = path.read_bytes()
+    find_checksums = compressed.CompressedFile._find_checksums
+
+    def append_after_search(file: compressed.CompressedFile) -> object:
+        found = find_checksums(file)
+        path.write_bytes(whole + whole)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compressed.CompressedFile, "_find_checksums", append_after_search)
+        with pytest.raises(OSError, match="modified since it was opened"):
+            list(Dataset(path))
+    assert [bytes(one) for one in Dataset(path)] == [b"1", b"2", b"1", b"2"]
+
+
 def test_empty_files_have_no_records(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"")
     for suffix in (".gz", ".zst"):

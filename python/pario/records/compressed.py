@@ -130,7 +130,9 @@ class CompressedFile:
 
     def __init__(self, path: str, format: str, package: str, verify: bool = True) -> None:
         self._source, self._records, self._verify = Input(path), FORMATS[format], verify
-        saved = load_restarts(self._source, format)
+        # Before the search: a file that changes during it gets no restart points of its own.
+        self._facts = ["2", format, *self._source.facts]
+        saved = load_restarts(self._source, self._facts)
         self._stream = STREAMS[package](self._source, saved["restarts"] if saved else None)
         if saved:
             self._groups, self._sums = Groups(saved["begins"], saved["firsts"]), saved["sums"]
@@ -138,7 +140,7 @@ class CompressedFile:
         with name_errors():
             self._groups = find_groups(self._records, self._stream)
             self._sums = self._find_checksums()
-        self.save(str(cache_path("restarts", path, SUFFIX)), format)
+        self.save(str(cache_path("restarts", path, SUFFIX)))
 
     def groups(self) -> Groups:
         """The groups by their places in the decompressed bytes."""
@@ -166,12 +168,12 @@ class CompressedFile:
         parts = (self._stream.read(*place) for place in pairwise(begins))
         return np.array([zlib.crc32(part) for part in parts], np.uint32)
 
-    def save(self, path: str, format: str) -> int:
+    def save(self, path: str) -> int:
         """Writes groups and restart points to a file or an object; its size, 0 if it cannot be
         written."""
         return save_arrays(
             path,
-            _facts(self._source, format),
+            self._facts,
             restarts=self._stream.restarts,
             begins=self._groups.begins,
             firsts=self._groups.firsts,
@@ -213,9 +215,9 @@ def find_groups(records: Records, stream: Stream) -> Groups:
         return Groups(np.array([*begins, found]), np.array([*firsts, count]))
 
 
-def load_restarts(source: Input, format: str) -> dict[str, NDArray[Any]] | None:
+def load_restarts(source: Input, facts: list[str]) -> dict[str, NDArray[Any]] | None:
     """Groups and restart points that were stored for this file; None: there are none."""
-    facts, path = _facts(source, format), source.path
+    path = source.path
     return load_arrays(path + SUFFIX, facts) or load_arrays(
         str(cache_path("restarts", path, SUFFIX)), facts
     )
@@ -225,15 +227,11 @@ def write_restarts(path: str, format: str, package: str) -> tuple[int, int, int,
     """Writes groups and restart points beside a file or an object, or of an object into the cache,
     if that is not allowed; records, groups, bytes, and the path."""
     file, place = CompressedFile(path, format, package), path + SUFFIX
-    size = file.save(place, format)
+    size = file.save(place)
     if not size and is_url(path):
         place = str(cache_path("restarts", path, SUFFIX))
-        size = file.save(place, format)
+        size = file.save(place)
     if not size:
         raise ParioError(f"{place}: cannot be written")
     firsts = file.groups().firsts
     return int(firsts[-1]), len(firsts) - 1, size, os.fsencode(place)
-
-
-def _facts(source: Input, format: str) -> list[str]:
-    return ["2", format, *source.facts]
