@@ -12,6 +12,7 @@ import pickle
 import random
 import sys
 import tarfile
+import warnings
 from itertools import chain
 from pathlib import Path
 
@@ -21,6 +22,7 @@ import pytest
 from pario.cli import main
 from pario.errors import ParioError
 from pario.records import Dataset, Loader, compressed, restart_points
+from pario.records.kept_arrays import load_arrays, save_arrays
 
 #: Decompressed bytes of a group in these tests, instead of 4 MiB, and of one within a frame of
 #: zstd, instead of 64 MiB.
@@ -222,6 +224,21 @@ def test_damaged_restart_points_are_found_anew(tmp_path: Path) -> None:
     path = compress(make_lines(tmp_path / "a.txt"), ".gz")
     Path(f"{path}.restarts").write_bytes(b"PK damaged")
     assert len(Dataset(path)) == 3002
+
+
+def test_kept_arrays_with_any_damage_are_whole_or_none(tmp_path: Path) -> None:
+    path, facts, chance = tmp_path / "kept", ["1", "2"], random.Random(1)
+    save_arrays(path, facts, numbers=np.arange(5))
+    content = path.read_bytes()
+    found = []
+    for place in range(0, len(content), 3):
+        damaged = bytearray(content)
+        damaged[place] ^= chance.randrange(1, 256)
+        path.write_bytes(damaged)
+        with warnings.catch_warnings(action="ignore"):
+            found.append(load_arrays(path, facts, "numbers"))
+    assert {len(one["numbers"]) for one in found if one} == {5}
+    assert None in found
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 SUFFIX = ".restarts"
 _CHUNK = 1 << 20
 _FRAME = struct.Struct("<Q")
+#: The arrays of a file of restart points.
+_KEPT = ("restarts", "begins", "firsts", "sums")
 
 
 class Records(NamedTuple):
@@ -217,10 +219,8 @@ def find_groups(records: Records, stream: Stream) -> Groups:
 
 def load_restarts(source: Input, facts: list[str]) -> dict[str, NDArray[Any]] | None:
     """Groups and restart points that were stored for this file; None: there are none."""
-    path = source.path
-    return load_arrays(path + SUFFIX, facts) or load_arrays(
-        str(cache_path("restarts", path, SUFFIX)), facts
-    )
+    places = (source.path + SUFFIX, str(cache_path("restarts", source.path, SUFFIX)))
+    return next((found for place in places if (found := load_arrays(place, facts, *_KEPT))), None)
 
 
 def write_restarts(path: str, format: str, package: str) -> tuple[int, int, int, bytes]:

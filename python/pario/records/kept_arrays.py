@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,16 +25,19 @@ def cache_path(kind: str, path: str, ending: str, part: str = "") -> Path:
     return cache_folder(kind) / (hashlib.sha256(key).hexdigest()[:32] + ending)
 
 
-def load_arrays(place: str | Path, facts: list[str]) -> dict[str, NDArray[Any]] | None:
-    """The kept arrays by name; None if there are none, or they hold for other facts."""
+def load_arrays(place: str | Path, facts: list[str], *names: str) -> dict[str, NDArray[Any]] | None:
+    """The kept arrays with these names; None if there are none, they are damaged, or they hold for
+    other facts."""
     import numpy as np
 
     try:
         source = io.BytesIO(objects.read(str(place))) if is_url(place) else place
         with np.load(source, allow_pickle=False) as saved:
-            return dict(saved) if saved["facts"].tolist() == facts else None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None
+            if saved["facts"].tolist() == facts:
+                return {name: saved[name] for name in names}
+    except Exception:  # of zipfile and numpy, for damaged files of any kind
+        pass
+    return None
 
 
 def save_arrays(place: str | Path, facts: list[str], **arrays: NDArray[Any]) -> int:

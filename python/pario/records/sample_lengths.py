@@ -98,7 +98,7 @@ def _facts(dataset: RecordSource, field: str) -> list[str] | None:
 
 
 def _load(place: Path, facts: list[str]) -> NDArray[Any] | None:
-    kept = load_arrays(place, facts)
+    kept = load_arrays(place, facts, "lengths")
     return None if kept is None else kept["lengths"].astype("i8")
 
 
