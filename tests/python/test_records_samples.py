@@ -129,6 +129,41 @@ def test_images_of_any_extension_are_in_one_field(tmp_path: Path) -> None:
     assert samples(dataset)[1]["jpg"] is not None
 
 
+def test_lengths_are_those_of_the_file_that_was_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARIO_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "tokens.jsonl"
+    path.write_text('{"t": [1, 2]}\n{"t": [1]}\n')
+    before = Dataset(path)
+    (tmp_path / "new").write_text('{"t": []}\n{"t": [1, 2, 3]}\n')
+    (tmp_path / "new").replace(path)
+    assert before.lengths("t").tolist() == [2, 1]
+    assert Dataset(path).lengths("t").tolist() == [0, 3]
+
+
+def test_a_column_of_another_parquet_file_is_refused(tmp_path: Path) -> None:
+    pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    import pyarrow
+
+    path = tmp_path / "tokens.parquet"
+    pq.write_table(pyarrow.table({"t": [[1, 2], [1]]}), path)
+    before = Dataset(path)
+    pq.write_table(pyarrow.table({"t": [[], [1]]}), tmp_path / "new")
+    (tmp_path / "new").replace(path)
+    with pytest.raises(OSError, match="modified since it was opened"):
+        before.lengths("t")
+
+
+def test_a_pickled_loader_refuses_a_file_that_changed(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("1\n2\n3\n")
+    pickled = pickle.dumps(Loader(path, 2))
+    path.write_text("1\n2\n3\n4\n5\n")
+    with pytest.raises(OSError, match="modified since it was opened"):
+        pickle.loads(pickled)
+
+
 def test_lines_are_json_or_text(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"x": 1, "y": "ü"}\n[2]\n')
     (tmp_path / "a.txt").write_text("ü\n\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import warnings
 from collections.abc import Iterator, Sequence
@@ -146,6 +147,8 @@ class Dataset(Sequence[memoryview]):
         self.path, self.errors, self.stats = objects.use(path), errors, DatasetStats()
         column = column if isinstance(column, str) else tuple(column)
         self._options = _Options(format, size, lengths, column, memory, verify, errors, drop_last)
+        #: The state of a local file when it was opened: device, number, bytes, time.
+        self.facts = facts_of_file(self.path)
         #: The file beneath, and whether its index lies in a file.
         with KeptObjects():
             self.file, self.indexed = _open(self.path, self._options)
@@ -332,9 +335,10 @@ class Dataset(Sequence[memoryview]):
         """The same records for readers of one field: of Parquet that column alone."""
         if self.format != "parquet":
             return self
-        return Dataset(
-            self.path, **self._options._replace(column=(field,))._asdict()
-        ).with_typed_rows()
+        other = Dataset(self.path, **self._options._replace(column=(field,))._asdict())
+        if other.facts != self.facts:
+            raise OSError(errno.ESTALE, "it was modified since it was opened", self.path)
+        return other.with_typed_rows()
 
     def lengths(self, field: str) -> NDArray[np.int64]:
         """The length of a field of each sample: the value of a whole number, otherwise the number
@@ -381,17 +385,29 @@ class Dataset(Sequence[memoryview]):
         """True if the file is an object of a store."""
         return objects.is_url(self.path)
 
-    def __getstate__(self) -> tuple[str, _Options, bool]:
-        return self.path, self._options, self._typed
+    def __getstate__(self) -> tuple[str, _Options, bool, tuple[int, ...]]:
+        return self.path, self._options, self._typed, self.facts
 
-    def __setstate__(self, state: tuple[str, _Options, bool]) -> None:
-        path, options, typed = state
+    def __setstate__(self, state: tuple[str, _Options, bool, tuple[int, ...]]) -> None:
+        path, options, typed, facts = state
         self.__init__(path, **options._asdict())  # type: ignore[misc]
+        if self.format != "directory" and facts[2:] != self.facts[2:]:
+            raise OSError(errno.ESTALE, "it was modified since it was opened", path)
         if typed:
             self.__dict__.update(self.with_typed_rows().__dict__)
 
     def __repr__(self) -> str:
         return f"Dataset({self.path!r}: {self._count} records, {self.format})"
+
+
+def facts_of_file(path: str) -> tuple[int, ...]:
+    """Device, number, bytes and time of a local file; empty if there is none, and for an object,
+    whose store refuses bytes of another version."""
+    try:
+        facts = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return ()
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 
 #: A Dataset, or the path or URL of one.

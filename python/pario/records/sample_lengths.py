@@ -4,7 +4,6 @@ cache directory with the indexes."""
 from __future__ import annotations
 
 import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -86,15 +85,13 @@ def length_of(value: Any) -> int:
 
 
 def _facts(dataset: RecordSource, field: str) -> list[str] | None:
-    """The state of the file; None: a directory, whose files can change without it, or records that
-    the arguments of the Dataset divide."""
+    """The state of the file that was opened; None: a directory, whose files can change without it,
+    or records that the arguments of the Dataset divide."""
     if dataset.format in ("directory", "fixed", "raw"):
         return None
     if dataset.remote:
         return [dataset.format, field, *map(str, objects.facts_of(dataset.path))]
-    facts = os.stat(dataset.path)  # noqa: PTH116
-    numbers = (facts.st_size, facts.st_mtime_ns, facts.st_ino, len(dataset))
-    return [dataset.format, field, *map(str, numbers)]
+    return [dataset.format, field, *map(str, (*dataset.facts[1:], len(dataset)))]
 
 
 def _load(place: Path, facts: list[str]) -> NDArray[Any] | None:

@@ -56,6 +56,7 @@ class RecordSource(Protocol):
     path: str
     errors: str
     file: Any
+    facts: tuple[int, ...]
 
     def __len__(self) -> int: ...
     def __getitem__(self, which: int, /) -> memoryview: ...
