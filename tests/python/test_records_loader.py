@@ -199,6 +199,19 @@ def test_state_of_other_records_is_refused(dataset, tmp_path):
         Loader([dataset, dataset], shuffle=True).load_state_dict(state)
 
 
+@pytest.mark.parametrize("how", [{"interleave": (2, 1)}, {"shuffle": True}, {}])
+def test_state_of_files_of_other_sizes_is_refused(tmp_path, how):
+    few, many = tmp_path / "few.txt", tmp_path / "many.txt"
+    few.write_text("1\n2\n3\n")
+    many.write_text("1\n2\n3\n4\n5\n")
+    state = Loader([few, many], **how).state_dict()
+    with pytest.raises(ParioError, match="order were"):
+        Loader([many, few], **how).load_state_dict(state)
+    again = Loader([few, many], **how)
+    again.load_state_dict(state)
+    again.load_state_dict(state | {"order": state["order"][:-1]})  # of an earlier version
+
+
 @pytest.mark.parametrize("workers, processes", [(0, False), (3, False), (2, True)])
 def test_transform_and_collate(dataset, workers, processes):
     loader = Loader(

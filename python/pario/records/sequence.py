@@ -16,7 +16,7 @@ from pario.records.memory import free_memory
 from pario.records.mixture import Mixture
 from pario.records.number_loader import load_numbers, share_batches
 from pario.records.orders import Numbers, Order, make_order
-from pario.records.state import check_whole
+from pario.records.state import check_whole, describe_files
 from pario.records.stream import BatchStream, Reading, Share
 
 if TYPE_CHECKING:
@@ -85,12 +85,14 @@ class RecordSequence:
         self._bucketing = (
             self._find_bucketing() if self._name in ("as they lie", "shuffled") else ()
         )
+        counts = [len(one) for one in datasets]
+        self._described = [describe_files(counts)] if len(counts) > 1 else []
 
     def facts(self) -> list[Any]:
         """Names and numbers that determine the order, beside seed and epoch."""
         if self._mixture:
             return [self._name, *self._mixture.facts()]
-        return [self._name, *self._blocks, *self._bucketing]
+        return [self._name, *self._blocks, *self._bucketing, *self._described]
 
     def is_large(self) -> bool:
         """True if the data can be read one by one and needs more than half of the free memory."""

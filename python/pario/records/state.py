@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import operator
+import zlib
+from collections.abc import Sequence
 from typing import Any
 
 from pario.errors import ParioError
 from pario.records.passes import Place
 
 _VERSION = 1
+#: The begin of the description of several files, among the facts of an order.
+_FILES = "files "
 #: The largest batch size, number of ranks and so on, so that their products fit into 64 bits.
 _MOST = 2**31 - 1
 
@@ -25,7 +29,10 @@ def read_state(state: Any, records: int, order: list[Any]) -> Place:
     if version != _VERSION:
         raise ParioError(f"state of a Loader: version {version!r}: expected {_VERSION}")
     expect_same("records", state, records)
-    expect_same("order", state, order)
+    # States of earlier versions do not describe the files.
+    earlier = [one for one in order if not str(one).startswith(_FILES)]
+    if state.get("order") != earlier:
+        expect_same("order", state, order)
     most = {"seed": 2**64 - 1, "epoch": 2**32 - 1, "position": records}
     seed, epoch, position = (
         check_whole(f"state of a Loader: {name}", state.get(name), 0, end)
@@ -33,6 +40,12 @@ def read_state(state: Any, records: int, order: list[Any]) -> Place:
     )
     skip = check_whole("state of a Loader: skip", state.get("skip", 0), 0, 2**63)
     return Place(seed, epoch, position, skip)
+
+
+def describe_files(counts: Sequence[int]) -> str:
+    """A text that differs for other numbers of records in several files, or another order of
+    them."""
+    return f"{_FILES}{zlib.crc32(repr(list(counts)).encode()):08x}"
 
 
 def expect_same(name: str, state: dict[str, Any], value: Any) -> None:
