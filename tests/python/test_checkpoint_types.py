@@ -168,6 +168,21 @@ def test_types_of_ml_dtypes_in_structures_are_refused(tmp_path):
         save_and_load(tmp_path, np.zeros(2, [("a", types.bfloat16)]))
 
 
+def test_masked_elements_are_refused_by_name(tmp_path):
+    masked = np.ma.masked_array([1.0, 999.0], [False, True])
+    with Writer(None, tmp_path) as writer:
+        with pytest.raises(CheckpointError, match="array 'T': masked elements"):
+            writer.save(1, {"T": masked})
+        with pytest.raises(CheckpointError, match=r"attribute 'levels'.* masked elements"):
+            writer.save(1, {"T": 1.0}, {"levels": masked})
+        writer.save(1, {"T": masked.filled(0.0), "whole": np.ma.masked_array([1.0, 2.0])})
+    with pytest.raises(CheckpointError, match="masked elements"):
+        block(masked, (2,), (0,))
+    with pytest.raises(CheckpointError, match="tensor 'T': masked elements"):
+        checkpoint.write_safetensors(tmp_path / "a.safetensors", {"T": masked})
+    assert checkpoint.load(None, tmp_path)["whole"].tolist() == [1.0, 2.0]
+
+
 def test_equal_bytes_of_other_types_differ(tmp_path):
     headers = []
     for unit in ("s", "D"):

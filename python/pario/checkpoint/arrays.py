@@ -225,7 +225,7 @@ def _all_attrs(units: str, attrs: Mapping[str, Any] | None) -> Mapping[str, Any]
 def in_memory(array: Any) -> types.Array:
     """An array in the host's memory; copied only from accelerators.
 
-    Raises CheckpointError where no installed package can copy it.
+    Raises CheckpointError where no installed package can copy it, or where elements are masked.
     """
     if type(array) is np.ndarray or isinstance(array, Lazy):
         return array  # type: ignore[return-value] # a Lazy has the members that Saved uses
@@ -236,7 +236,7 @@ def in_memory(array: Any) -> types.Array:
             array.get() if hasattr(array, "get") else _copy_to_host(array, "asarray", "as_tensor")
         )
     if hasattr(array, "__array__") or not hasattr(array, "__dlpack__"):
-        return np.asarray(array)
+        return np.asarray(types.require_unmasked(array))
     if array.__dlpack_device__()[0] in _HOST:
         return np.from_dlpack(array)
     return np.asarray(_copy_to_host(array, "from_dlpack", "from_dlpack"))
@@ -300,7 +300,10 @@ class Converter:
         CheckpointError."""
         if not isinstance(name, str):
             raise CheckpointError(f"array {name!r}: expected a name, which is a string")
-        saved = value if isinstance(value, Saved) else replicated(value)
+        try:
+            saved = value if isinstance(value, Saved) else replicated(value)
+        except CheckpointError as error:
+            raise CheckpointError(f"array '{name}': {error}") from error
         attrs: tuple[tuple[str, str], ...] = ()
         if saved.attrs:
             attrs = tuple(sorted((key, _spell(attr)) for key, attr in saved.attrs.items()))

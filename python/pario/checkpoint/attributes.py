@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pario.checkpoint.errors import CheckpointError
+from pario.checkpoint.types import require_unmasked
 
 #: Prefix of attributes that HDF5 cannot hold: JSON follows.
 _JSON = "json:"
@@ -42,8 +43,8 @@ def _encode(name: str, value: Any) -> Any:
             f"attribute '{name}': such a name cannot be used: pario, netCDF or HDF5 itself has it"
         )
     try:
-        encoded = _encode_value(value)
-    except (TypeError, ValueError) as error:
+        encoded = _encode_value(require_unmasked(value))
+    except (TypeError, ValueError, CheckpointError) as error:
         raise _refusal(name, value, error) from error
     size = len(encoded) if isinstance(encoded, str) else np.asarray(encoded).nbytes
     if size > _MOST_ATTR_BYTES:

@@ -20,6 +20,7 @@ from pario.checkpoint.safetensors import (
     encode_header,
 )
 from pario.checkpoint.tensors import is_tensor, to_array, to_tensor
+from pario.checkpoint.types import require_unmasked
 from pario.paths import local_path
 from pario.publishing import replacing
 
@@ -73,7 +74,7 @@ def write_safetensors(
         if is_tensor(value):
             array, kind = to_array(value)
         else:
-            array = np.asarray(value)
+            array = _plain_array(name, value)
             kind = array.dtype.name
         if kind not in NAMES:
             raise CheckpointError(
@@ -136,6 +137,13 @@ def read_safetensors(path: str | os.PathLike[str]) -> dict[str, Any]:
         return {name: _tensor(content[8 + length :], **facts) for name, facts in header.items()}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CheckpointError(f"{os.fspath(path)} is no safetensors file: {error}") from error
+
+
+def _plain_array(name: str, value: Any) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(require_unmasked(value))
+    except CheckpointError as error:
+        raise CheckpointError(f"tensor '{name}': {error}") from error
 
 
 def _tensor(

@@ -60,6 +60,17 @@ def to_stored(array: Array, stored: Type) -> Array:
     return array.astype(stored, copy=False)
 
 
+def require_unmasked(value: Any) -> Any:
+    """The value. Raises CheckpointError for an array with masked elements: numpy would give the
+    elements below the mask."""
+    if np.ma.is_masked(value):
+        raise CheckpointError(
+            "masked elements cannot be saved; expected a plain array, such as array.filled(), and"
+            " maybe the mask as another one"
+        )
+    return value
+
+
 def note_of(dtype: Type) -> str:
     """The note for elements of this type; empty where the stored type is the type itself."""
     if _is_foreign(dtype):
