@@ -14,7 +14,7 @@ import pytest
 from pario import objects
 from pario.cli import main
 from pario.errors import ParioError
-from pario.objects import Objects
+from pario.objects import Objects, access
 from pario.objects.hedging import Hedge
 from pario.objects.stores import part_bytes
 from pario.records import Dataset, Loader, Mixture
@@ -382,6 +382,29 @@ def test_a_file_system_of_fsspec(pack):
     fsspec.filesystem("memory").pipe_file("/train.prec", pack.read_bytes())
     loader = Loader(Dataset("memory://train.prec"), 32, shuffle=True, seed=1)
     assert numbers(loader) == numbers(Loader(Dataset(pack), 32, shuffle=True, seed=1))
+
+
+class _OtherBytes:
+    """A store that answers with fewer or more bytes than were requested."""
+
+    def __init__(self, extra: int) -> None:
+        self.extra = extra
+
+    def open(self, name: str, tail: int) -> tuple[int, int, str, bytes]:
+        return 100, 0, "", bytes(min(tail, 100) + (self.extra if name == "tail" else 0))
+
+    def read(self, name: str, version: str, size: int, begin: int, end: int) -> bytes:
+        return bytes(end - begin + self.extra)
+
+
+@pytest.mark.parametrize("extra", [-1, 1])
+def test_an_answer_with_another_number_of_bytes_is_refused(extra, monkeypatch, tmp_path):
+    monkeypatch.setattr(access, "open_store", lambda root: _OtherBytes(extra))
+    with pytest.raises(OSError, match=f"{10 + extra} bytes came of 10"):
+        Objects().open("x://y/tail", 10)
+    monkeypatch.setattr(objects, "_objects", Objects())
+    with pytest.raises(OSError, match=f"x://y/whole: {100 + extra} bytes came of 100"):
+        objects.download("x://y/whole", tmp_path / "copy")
 
 
 def test_a_forked_child_is_refused_by_name(s3):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from typing import TYPE_CHECKING
 
@@ -23,12 +24,14 @@ class Objects:
     def open(self, url: str, tail: int) -> tuple[int, int, str, Buffer]:
         """Size, nanoseconds since 1970, version, and at most ``tail`` last bytes."""
         store, name = self._locate(url)
-        return store.open(name, tail)
+        size, modified, version, data = store.open(name, tail)
+        return size, modified, version, _require_bytes(data, min(tail, size))
 
     def read(self, url: str, version: str, size: int, begin: int, end: int) -> Buffer:
         """The bytes ``begin`` to ``end - 1`` of an object that was opened as this version."""
         store, name = self._locate(url)
-        return self._hedge.run(lambda: store.read(name, version, size, begin, end))
+        data = self._hedge.run(lambda: store.read(name, version, size, begin, end))
+        return _require_bytes(data, end - begin)
 
     def write(self, url: str, data: bytes) -> None:
         """Writes a whole object."""
@@ -53,3 +56,11 @@ class Objects:
             if root not in self._stores:
                 self._stores[root] = open_store(root)
             return self._stores[root], name
+
+
+def _require_bytes(data: Buffer, expected: int) -> Buffer:
+    """The answer to a request for so many bytes. Raises OSError if it has another number."""
+    found = memoryview(data).nbytes
+    if found != expected:
+        raise OSError(errno.EIO, f"{found} bytes came of {expected}")
+    return data
