@@ -407,6 +407,48 @@ def test_an_answer_with_another_number_of_bytes_is_refused(extra, monkeypatch, t
         objects.download("x://y/whole", tmp_path / "copy")
 
 
+def test_a_change_is_refused_by_its_time_where_there_is_no_etag(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("1\n2\n" * 100_000)
+    os.utime(path, (1e9, 1e9))
+    with run_http_server(tmp_path, 0, "no-etags") as proxy:
+        dataset = Dataset(f"{proxy.address}/a.txt")
+        assert bytes(dataset[0]) == b"1"
+        path.write_text("3\n4\n" * 100_000)
+        os.utime(path, (2e9, 2e9))
+        with pytest.raises(OSError, match="was changed after it was opened"):
+            dataset[2000]
+        assert bytes(Dataset(f"{proxy.address}/a.txt")[2000]) == b"3"
+
+
+def test_a_change_in_a_file_system_with_times_alone_is_refused(monkeypatch):
+    fsspec = pytest.importorskip("fsspec")
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class Timed(MemoryFileSystem):
+        protocol = "timed"
+        store = {}  # noqa: RUF012
+        time = 1.5
+
+        @classmethod
+        def _strip_protocol(cls, path):
+            return "/" + path.removeprefix("timed://").strip("/")
+
+        def info(self, path, **options):
+            found = super().info(path, **options)
+            return {key: found[key] for key in ("name", "size", "type")} | {"mtime": self.time}
+
+    fsspec.register_implementation("timed", Timed, clobber=True)
+    monkeypatch.setattr(objects, "_objects", Objects())
+    Timed().pipe_file("/a.txt", b"1\n2\n")
+    size, modified, version, _ = objects._objects.open("timed:///a.txt", 1)
+    Timed().pipe_file("/a.txt", b"3\n4\n")
+    Timed.time = 2.5
+    with pytest.raises(OSError, match="was changed after it was opened"):
+        objects._objects.read("timed:///a.txt", version, size, 0, 2)
+    assert objects.facts_of("timed:///a.txt")[1] == modified + 1_000_000_000
+
+
 def test_a_forked_child_is_refused_by_name(s3):
     dataset = Dataset("s3://bucket/train.prec")
     read, write = os.pipe()

@@ -22,6 +22,10 @@ _ENDPOINTS = {
     "AWS": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
     "AZURE": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
 }
+#: The begin of versions of objects that have no ETag.
+_BY_TIME = "time "
+#: The times of objects in fsspec, by the names of its file systems.
+_TIMES = ("LastModified", "last_modified", "mtime", "modificationTime", "modify", "created")
 #: Texts of servers about credentials that have expired.
 _EXPIRED = ("ExpiredToken", "TokenRefreshRequired", "token has expired", "AuthenticationFailed")
 
@@ -85,7 +89,8 @@ def part_bytes(size: int) -> int:
 
 
 def _nanoseconds(time: Any) -> int:
-    return int(time.timestamp() * 1e6) * 1000 if isinstance(time, datetime) else 0
+    seconds = time.timestamp() if isinstance(time, datetime) else time
+    return int(seconds * 1e6) * 1000 if isinstance(seconds, int | float) else 0
 
 
 def _version_error() -> OSError:
@@ -114,7 +119,7 @@ class _Obstore:
                 if _is_denied(error):
                     raise
                 meta, data = self._open_twice(name, tail)
-            return meta["size"], _nanoseconds(meta["last_modified"]), meta["e_tag"] or "", data
+            return meta["size"], _nanoseconds(meta["last_modified"]), _version_of_meta(meta), data
 
     def _open_twice(self, name: str, tail: int) -> tuple[Any, Buffer]:
         """For empty objects, and stores without ranges that are counted from the end."""
@@ -127,12 +132,12 @@ class _Obstore:
 
     def read(self, name: str, version: str, size: int, begin: int, end: int) -> Buffer:
         options: dict[str, Any] = {"range": (begin, end)}
-        if version and not version.startswith("W/"):
+        if not version.startswith(("W/", _BY_TIME)):
             options["if_match"] = version
         with self._errors():
             found = self._obstore.get(self._store, name, options=options)
             # Not every server knows If-Match.
-            if (found.meta["e_tag"] or "") != version or found.meta["size"] != size:
+            if _version_of_meta(found.meta) != version or found.meta["size"] != size:
                 raise _version_error()
             data: Buffer = found.bytes()
             return data
@@ -178,6 +183,11 @@ class _Obstore:
             if _is_denied(error):
                 raise OSError(errno.EACCES, _denial(error)) from error
             raise OSError(errno.EIO, _first_line(error)) from error
+
+
+def _version_of_meta(meta: Any) -> str:
+    """The version of an object of obstore: its time, where the server gives no ETag."""
+    return str(meta["e_tag"] or f"{_BY_TIME}{_nanoseconds(meta['last_modified'])}")
 
 
 def _make_obstore(root: str) -> Any:
@@ -385,10 +395,9 @@ class _Hub(_Fsspec):
 
 
 def _time_of(facts: dict[str, Any]) -> Any:
-    return next(
-        (facts[key] for key in ("LastModified", "mtime", "created") if facts.get(key)), None
-    )
+    return next((facts[key] for key in _TIMES if facts.get(key)), None)
 
 
 def _version_of(facts: dict[str, Any]) -> str:
-    return next((str(facts[key]) for key in ("ETag", "etag", "created") if facts.get(key)), "")
+    keys = ("ETag", "etag", "created", *_TIMES)
+    return next((str(facts[key]) for key in keys if facts.get(key)), "")

@@ -1,4 +1,4 @@
-"""A server of files with ranges: python -m tests.python.support.range_server DIRECTORY
+"""A server of files with ranges: python -m tests.python.support.range_server DIRECTORY [no-etags]
 
 Prints its address. Knows ``Range: bytes=A-B``, ``bytes=A-`` and ``bytes=-N``, ETag (size and time)
 and If-Match.
@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.python.support.http_servers import AnsweringHandler, find_range, serve
 
 DIRECTORY = Path(sys.argv[1])
+HAS_ETAGS = sys.argv[2:] != ["no-etags"]
 
 
 class Handler(AnsweringHandler):
@@ -21,11 +22,10 @@ class Handler(AnsweringHandler):
         if not path.is_file():
             return self.answer(404)
         facts = path.stat()
-        headers = {
-            "ETag": f'"{facts.st_size:x}-{facts.st_mtime_ns:x}"',
-            "Last-Modified": formatdate(facts.st_mtime, usegmt=True),
-        }
-        if self.headers.get("If-Match") not in (None, headers["ETag"]):
+        headers = {"Last-Modified": formatdate(facts.st_mtime, usegmt=True)}
+        if HAS_ETAGS:
+            headers["ETag"] = f'"{facts.st_size:x}-{facts.st_mtime_ns:x}"'
+        if self.headers.get("If-Match") not in (None, headers.get("ETag")):
             return self.answer(412, b"", headers)
         begin, end, status = 0, facts.st_size, 200
         if (wanted := self.headers.get("Range")) and facts.st_size:

@@ -151,10 +151,10 @@ def run_s3_server(latency: float = LATENCY) -> Iterator[Proxy]:
 
 
 @contextmanager
-def run_http_server(directory: Path, latency: float = LATENCY) -> Iterator[Proxy]:
+def run_http_server(directory: Path, latency: float = LATENCY, *options: str) -> Iterator[Proxy]:
     """A server of the files of a directory, with ranges, behind a proxy."""
     with (
-        run_server(_module("range_server", directory)) as address,
+        run_server(_module("range_server", directory, *options)) as address,
         run_proxy(address, latency) as proxy,
     ):
         yield proxy
