@@ -98,6 +98,36 @@ def test_a_later_writer_continues_the_generations_and_removes_older_ones(
                 get(address)
 
 
+def test_a_writer_on_another_host_is_told_of(s3: Proxy, url: str, tmp_path: Path) -> None:
+    one, other = (Writer(None, url, stage=tmp_path / name) for name in ("a", "b"))
+    with one, other:
+        one.save(1, {"t": 1})
+        with pytest.raises(CheckpointError, match="another Writer has saved"):
+            other.save(2, {"t": 2})
+        one.save(3, {"t": 3})
+    assert checkpoint.load(None, url).step == 3
+    with pytest.raises(CheckpointError, match="no complete checkpoint of step 2"):
+        checkpoint.load(None, url, step=2)
+
+
+def test_a_manifest_that_could_not_be_written_is_of_the_same_writer(
+    s3: Proxy, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = objects.write
+
+    def write_and_fail(*arguments: Any) -> None:
+        write(*arguments)
+        raise OSError(errno.EIO, "no answer")
+
+    with Writer(None, url) as writer:
+        for effect in (write_and_fail, lambda *_: write_and_fail(f"{url}/other", b"")):
+            with monkeypatch.context() as patch, pytest.raises(CheckpointError, match="no answer"):
+                patch.setattr(objects, "write", effect)
+                writer.save(1, {"t": 1})
+            writer.save(2, {"t": 2})
+    assert checkpoint.load(None, url).step == 2
+
+
 def test_ranks_save_one_object_and_others_load_it_on_two_nodes(
     s3: Proxy, url: str, tmp_path: Path
 ) -> None:

@@ -89,6 +89,8 @@ class RemoteStore(Store):
         super().__init__(stage, has_manifest=False, durable=False)
         self.url = url.rstrip("/")
         self._known: Manifest | None = None
+        #: The manifest that was written last, maybe without success.
+        self._written: Manifest | None = None
         self._is_claimed = False
 
     @property
@@ -155,8 +157,9 @@ class RemoteStore(Store):
         """Uploads a written checkpoint, lists it, and removes those selected. Returns its name."""
         name, new = self.path(step).name, self._new_entry(step)
         with _naming_errors():
+            self._require_known()
             objects.upload(new.path, f"{self.url}/{name}")
-            before = read_manifest(self.url)
+            before = self._require_known()
             others = [one for one in list_found(before) if one.step != step]
             ordered = sorted([*others, new], key=lambda one: one.key)
             removed = [one for one in select_removable(ordered) if one is not new]
@@ -166,11 +169,23 @@ class RemoteStore(Store):
                 if one not in removed
             ]
             last = max(before.last, new.generation)
-            self._known = Manifest(last, tuple(rows))
-            objects.write(f"{self.url}/{MANIFEST}", encode_manifest(self._known))
+            self._written = Manifest(last, tuple(rows))
+            objects.write(f"{self.url}/{MANIFEST}", encode_manifest(self._written))
+            self._known = self._written
         self._remove(removed)
         remove(new.path)
         return Path(name)
+
+    def _require_known(self) -> Manifest:
+        """The manifest. Raises CheckpointError if another Writer has written one."""
+        found = read_manifest(self.url)
+        if found not in (self._listed, self._written):
+            raise CheckpointError(
+                f"{self.url}: another Writer has saved checkpoints there meanwhile; expected one at"
+                " a time"
+            )
+        self._known = found
+        return found
 
     def _remove(self, removed: Sequence[Found]) -> None:
         """Removes objects that are listed no more; an error is a warning."""
