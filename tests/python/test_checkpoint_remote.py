@@ -128,6 +128,24 @@ def test_a_manifest_that_could_not_be_written_is_of_the_same_writer(
     assert checkpoint.load(None, url).step == 2
 
 
+def test_a_checkpoint_that_is_removed_before_it_is_copied_is_replaced_by_the_newest(
+    s3: Proxy, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Writer(None, url, keep=Keep(last=1, every=2)) as writer:
+        for step in (2, 3):
+            writer.save(step, {"t": step})
+        download, later = objects.download, [5]
+
+        def publish_before(*arguments: Any) -> None:
+            if later:
+                writer.save(later[0], {"t": later.pop()})
+            download(*arguments)
+
+        monkeypatch.setattr(objects, "download", publish_before)
+        state = checkpoint.load(None, url)
+    assert state.step == 5 and state.skipped == []
+
+
 def test_ranks_save_one_object_and_others_load_it_on_two_nodes(
     s3: Proxy, url: str, tmp_path: Path
 ) -> None:

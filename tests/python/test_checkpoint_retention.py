@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from pario.checkpoint import CheckpointError, Keep, Writer, load, reader
+from pario.checkpoint import CheckpointError, Keep, Writer, header, load, reader
 from pario.checkpoint.retention import is_read, select_kept
 from pario.checkpoint.store import Found, Store
 from tests.python.test_cli_checkpoint import cli
@@ -190,3 +190,21 @@ def test_prune_names_a_metric_that_no_checkpoint_has(tmp_path, capsys):
     wrong = cli(capsys, "prune", tmp_path, "--keep", 1, "--best", 1, "--metric", "los")
     assert wrong == (2, "", f"pario checkpoint: {told}\n")
     assert steps_in(tmp_path) == [1, 2]
+
+
+def test_a_checkpoint_that_is_removed_before_it_is_read_is_replaced_by_the_newest(
+    tmp_path, monkeypatch
+):
+    with Writer(None, tmp_path, keep=Keep(last=1, every=2)) as writer:
+        for step in (2, 3):
+            writer.save(step, {"t": step})
+        read_header, later = header.read_header, [5]
+
+        def publish_before(*arguments, **options):
+            if later:
+                writer.save(later[0], {"t": later.pop()})
+            return read_header(*arguments, **options)
+
+        monkeypatch.setattr(header, "read_header", publish_before)
+        state = load(None, tmp_path)
+    assert state.step == 5 and state.skipped == []

@@ -318,15 +318,19 @@ def find(
             raise CheckpointError(f"{path} is of step {header.step}, not of step {step}")
         return header, []
     store = Store(path)
-    found = [one for one in store.complete() if step is None or one.step == step]
-    skipped = _list_flaws(store, found, step)
-    for one in reversed(found):
-        try:
-            return read_header(one.path, verify=verify), skipped
-        except CheckpointError as error:
-            skipped.append(f"{error}; it is skipped")
-    which = "no complete checkpoint" if step is None else f"no complete checkpoint of step {step}"
-    raise CheckpointError("; ".join([f"{path}: {which}", *skipped]))
+    while True:
+        found = [one for one in store.complete() if step is None or one.step == step]
+        skipped = _list_flaws(store, found, step)
+        for one in reversed(found):
+            try:
+                return read_header(one.path, verify=verify), skipped
+            except CheckpointError as error:
+                skipped.append(f"{error}; it is skipped")
+            if not one.path.exists():
+                break  # a Writer has published a newer one, and removed this one
+        else:
+            which = "no complete checkpoint" + ("" if step is None else f" of step {step}")
+            raise CheckpointError("; ".join([f"{path}: {which}", *skipped]))
 
 
 def _list_flaws(store: Store, found: Sequence[Found], step: int | None) -> list[str]:

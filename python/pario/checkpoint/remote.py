@@ -214,32 +214,40 @@ class Copies:
     removed with this object."""
 
     def __init__(self, url: str) -> None:
-        self._url = url.rstrip("/")
+        base, _, name = url.rstrip("/").rpartition("/")
+        is_object = name.endswith(".h5")
+        self._url, self._name = (base, name) if is_object else (f"{base}/{name}", "")
         self._end: weakref.finalize[[Path, DirectoryLock, int], Copies] | None = None
 
     def find(self, step: int | None, *, verify: bool) -> tuple[Header, list[str]]:
         """Copies the newest checkpoint that can be read. Returns its header, and messages about
         newer, damaged ones."""
-        skipped: list[str] = []
         directory = Path(gettempdir()) / f"{_COPIES}{secrets.token_hex(8)}"
-        for name in self._names(step):
-            path = directory / name
-            try:
-                self._copy(path)
-                return read_header(path, verify=verify), skipped
-            except CheckpointError as error:
-                skipped.append(f"{error}; it is skipped")
-                path.unlink(missing_ok=True)
+        while True:
+            skipped: list[str] = []
+            names = self._names(step)
+            for name in names:
+                path = directory / name
+                try:
+                    self._copy(path)
+                    return read_header(path, verify=verify), skipped
+                except CheckpointError as error:
+                    skipped.append(f"{error}; it is skipped")
+                    path.unlink(missing_ok=True)
+                if self._names(step) != names:
+                    break  # a Writer has published a newer one, and removed this one
+            else:
+                raise self._error_of_none(step, skipped)
+
+    def _error_of_none(self, step: int | None, skipped: Sequence[str]) -> CheckpointError:
         which = "" if step is None else f" of step {step}"
         reasons = "; ".join([f"no complete checkpoint{which}", *skipped])
-        raise CheckpointError(f"{self._url}: {reasons}")
+        return CheckpointError(f"{self._url}: {reasons}")
 
     def _names(self, step: int | None) -> list[str]:
         """The names of the objects to try, the newest first."""
-        base, _, name = self._url.rpartition("/")
-        if name.endswith(".h5"):
-            self._url = base
-            return [name]
+        if self._name:
+            return [self._name]
         found = list_found(read_manifest(self._url))
         return [one.path.name for one in reversed(found) if step in (None, one.step)]
 
