@@ -1,6 +1,7 @@
 """Checkpoints are loaded bit by bit in any decomposition; errors name array, rank and extent on
 every rank."""
 
+import gc
 import os
 import re
 import resource
@@ -510,6 +511,21 @@ def test_changed_bytes_are_detected_by_every_way_to_read(tmp_path):
         load(None, path).read("T", (0, 1, 1), (6, 7, 9))
     assert (load(None, path)["u"] == GRID).all()
     assert load(None, path, verify=False)["T"][5, 7, 9] == -1
+
+
+def test_a_writer_that_is_forgotten_unlocks_its_directory(tmp_path):
+    gc.disable()  # no cycle keeps it
+    try:
+        writer = Writer(None, tmp_path)
+        pending = writer.save_async(1, {"T": GRID})
+        del writer
+        pending.result()
+        del pending
+        with Writer(None, tmp_path) as other:
+            other.save(2, {"T": GRID})
+    finally:
+        gc.enable()
+    assert load(None, tmp_path).step == 2
 
 
 def test_a_directory_has_one_writer(tmp_path):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+import weakref
 from contextlib import suppress
 from pathlib import Path
 
 
 class DirectoryLock:
-    """A lock, not taken at first."""
+    """A lock, not taken at first. It is dropped with this object."""
 
     def __init__(self) -> None:
         self._descriptor = -1
@@ -30,15 +31,21 @@ class DirectoryLock:
         """Closes this process's descriptor of the lock, if it has one. Ignores errors: nothing was
         written by it, and the lock is released all the same."""
         _taken.discard(self)
+        self._close()
+
+    def _close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             with suppress(OSError):
                 os.close(descriptor)
 
+    def __del__(self) -> None:
+        self._close()
+
 
 #: The locks that this process has taken. A forked child closes its copies of their descriptors,
 #: which would otherwise keep the locks after this process has released them.
-_taken: set[DirectoryLock] = set()
+_taken: weakref.WeakSet[DirectoryLock] = weakref.WeakSet()
 
 
 def _drop_inherited() -> None:

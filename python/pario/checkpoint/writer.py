@@ -6,6 +6,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,11 @@ from pario.interrupts import check, keep_error, postpone_interrupt
 from pario.paths import is_url, local_path
 from pario.progress import show_long_work
 from pario.ranks import PATIENCE, node_name
+
+
+def _forget_moves(snapshots: Sequence[Snapshot]) -> None:
+    for snapshot in snapshots:
+        snapshot.forget()
 
 
 def _no_copy(given: Sequence[Given]) -> Sequence[Given]:
@@ -127,7 +133,11 @@ class Writer:
             stage, durable = None, False
         form = Form(files, safetensors, compress is not None, durable)
         self._saving = Saving(
-            self._ranks, self._store, form, Retention(rules_of(keep)), self._forget_moves
+            self._ranks,
+            self._store,
+            form,
+            Retention(rules_of(keep)),
+            partial(_forget_moves, self._snapshots),
         )
         self._draining: Draining | None = None
         try:
@@ -379,10 +389,6 @@ class Writer:
         self._store.claim()
         self._saving.remember_ranks(where)
         return self._store.mark() if isinstance(self._store, RemoteStore) else ""
-
-    def _forget_moves(self) -> None:
-        for snapshot in self._snapshots:
-            snapshot.forget()
 
     def _release(self) -> None:
         """Finishes this rank's writes and unlocks the directory. Not collective: other ranks may
