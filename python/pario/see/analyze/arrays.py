@@ -31,6 +31,16 @@ def unique_pairs(first: Any, second: Any) -> tuple[Ints, Ints]:
     return keys // width, keys % width
 
 
+def order_by_group(group: Any, value: Any) -> Ints:
+    """Return the stable order by group number and then by value. Values that are sorted already,
+    such as the starts of events, need a tenth of the time."""
+    if not np.all(value[1:] >= value[:-1]):
+        return np.asarray(np.lexsort((value, group)))
+    # numpy sorts numbers of 16 bits in linear time.
+    few = group.min(initial=0) >= 0 and group.max(initial=0) < 1 << 16
+    return np.asarray(np.argsort(group.astype(np.uint16) if few else group, kind="stable"))
+
+
 def columns(table: Table, rows: Any, *names: str) -> tuple[NDArray[Any], ...]:
     """Return columns of some rows. Much faster than indexing whole rows, which copies all of
     them."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pario.see.analyze.arrays import Floats, Ints
+from pario.see.analyze.arrays import Floats, Ints, order_by_group
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class IntervalSet:
     def __init__(self, intervals: Intervals, horizon: float) -> None:
         self._period = horizon + 1.0
         clipped = np.clip(intervals.start, 0.0, horizon), np.clip(intervals.end, 0.0, horizon)
+        order = order_by_group(intervals.lane, clipped[0])
         start, end = (times + intervals.lane * self._period for times in clipped)
-        order = np.argsort(start, kind="stable")
         start, reach = start[order], np.maximum.accumulate(end[order])
         first = np.ones(len(start), bool)
         first[1:] = start[1:] > reach[:-1]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pario.see.analyze.arrays import Ints, Mask, counts, unique_pairs
+from pario.see.analyze.arrays import Ints, Mask, counts
 from pario.see.analyze.call_sites import CallSites
 from pario.see.analyze.cells import of_library
 from pario.see.analyze.facts import Facts
@@ -97,6 +97,8 @@ def _candidates(facts: Facts) -> _Writes:
     """Return the writes of files and epochs in which writes of several lanes overlap."""
     event = np.flatnonzero(_find_compared(facts))
     lane, place = _lanes(facts, event), _places(facts, event)
+    several = _have_lanes(place, lane)
+    event, lane, place = event[several], lane[several], place[several]
     epoch = _epochs(facts, event, lane)
     writes = _Writes(event, lane, place, epoch)
     if not len(event):
@@ -160,20 +162,28 @@ def _overlap_at_all(facts: Facts, writes: _Writes) -> Mask:
     """True for writes of a file and epoch in which some overlap and several lanes write."""
     offset = facts.job.events["offset"][writes.event]
     end = offset + facts.job.events["length"][writes.event]
-    _, group = np.unique(np.stack([writes.place, writes.epoch]), axis=1, return_inverse=True)
-    group = group.reshape(-1)
-    groups = int(group.max()) + 1
-    several = counts(unique_pairs(group, writes.lane)[0], groups) > 1
+    key = writes.place * (int(writes.epoch.max()) + 1) + writes.epoch
+    kinds, group = np.unique(key, return_inverse=True)
+    groups, several = len(kinds), _have_lanes(group, writes.lane)
     order = np.lexsort((offset, group))
     # Groups become disjoint ranges of one long line, so that one running maximum serves all.
     width = int(end.max()) + 1
     if float(width) * groups > 2.0**62:
-        return np.asarray(several[group])
+        return several
     reach = np.maximum.accumulate(end[order] + group[order] * width)
     start = offset[order] + group[order] * width
     meets = np.zeros(groups, bool)
     meets[group[order[1:]][start[1:] < reach[:-1]]] = True
-    return np.asarray((several & meets)[group])
+    return np.asarray(several & meets[group])
+
+
+def _have_lanes(group: Ints, lane: Ints) -> Mask:
+    """True for members of groups with several lanes."""
+    least = np.full(int(group.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    most = np.full(len(least), -1)
+    np.minimum.at(least, group, lane)
+    np.maximum.at(most, group, lane)
+    return np.asarray((least < most)[group])
 
 
 def _steps(facts: Facts, writes: _Writes, epoch: int, most: int) -> list[Step] | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pario.see.analyze.arrays import Floats, Ints, Mask, Table, columns, sums
 from pario.see.analyze.cells import MPIIO, exclusive_seconds, of_library, without_waiting
-from pario.see.analyze.intervals import Intervals, IntervalSet
+from pario.see.analyze.intervals import Intervals, IntervalSet, nothing
 from pario.see.analyze.lanes import Lanes, find_lanes
 from pario.see.analyze.model import Split
 from pario.see.analyze.path import Path, critical_path
@@ -156,10 +156,14 @@ class Times:
         above = of_library(self.job.events["layer"][self.io_events])
         io = self.intervals(self.io_events[~above])
         talk = self.intervals(talk_rows)
-        parts = [waiting, waiting + io, waiting + io + talk]
+        parts = [waiting, io, talk]
         if above.any():  # the rest of the calls of libraries is time inside it
-            parts.append(parts[-1] + self.intervals(self.io_events[above]))
-        return tuple(IntervalSet(part, self.wall) for part in parts)
+            parts.append(self.intervals(self.io_events[above]))
+        whole, sets = nothing(), [IntervalSet(nothing(), self.wall)]
+        for part in parts:
+            whole = whole + part
+            sets.append(IntervalSet(whole, self.wall) if len(part) else sets[-1])
+        return tuple(sets[1:])
 
     @cached_property
     def _are_barriers(self) -> Mask:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pario.see.analyze import idioms
-from pario.see.analyze.arrays import Floats, Ints, Mask, Table, ratio, sums
+from pario.see.analyze.arrays import Floats, Ints, Mask, Table, order_by_group, ratio, sums
 from pario.see.analyze.cells import READ, find_rows
 from pario.see.analyze.durations import (
     Spans,
@@ -221,9 +221,10 @@ def find_outer_calls(job: Job) -> tuple[Table, Mask]:
 def _sort_by_thread(events: Table) -> tuple[Table, Mask]:
     """Return the events by thread and start, and the mask of the first one of each thread."""
     thread = events["process"].astype(np.int64) * 256 + events["thread"]
-    order = np.lexsort((events["start"], thread))
-    thread = thread[order]
-    return events[order], np.append(True, thread[1:] != thread[:-1])
+    if np.any(thread[1:] < thread[:-1]):  # else they are in order: a copy would cost half the time
+        order = order_by_group(thread, events["start"])
+        events, thread = events[order], thread[order]
+    return events, np.append(True, thread[1:] != thread[:-1])
 
 
 def _find_followers(facts: Facts, events: Table, row: Ints) -> Mask:

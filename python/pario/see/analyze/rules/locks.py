@@ -176,7 +176,7 @@ def _find_attempts(facts: Facts) -> tuple[Floats, Floats]:
     """Return, per record, the lock calls that failed, and the seconds from each of them to the next
     lock call on the file by the same thread."""
     job, found = facts.job, np.zeros(len(facts.records))
-    if not len(job.events):
+    if not np.any((job.events["kind"] == LOCK) & ((job.events["flags"] & FAILED) != 0)):
         return found, found
     events, first = find_outer_calls(job)
     row = find_rows(job.records, events["process"], events["file"], events["layer"])
