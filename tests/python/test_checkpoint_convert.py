@@ -12,6 +12,7 @@ import pytest
 
 from pario import checkpoint
 from pario.checkpoint import CheckpointError
+from pario.checkpoint import convert as convert_module
 from pario.checkpoint.convert import convert
 from pario.checkpoint.tensors import is_tensor, to_array
 from pario.cli import main
@@ -44,6 +45,36 @@ def test_a_part_of_a_state_becomes_a_safetensors_file(
     assert list(checkpoint.read_safetensors(target)) == ["model.w", "model.b"]
     assert main([*command, "--select", "optimizer"]) == 2
     assert "has no part 'optimizer'; it has model, epoch" in capsys.readouterr().err
+
+
+def test_a_tensor_that_the_index_of_shards_names_is_there_or_an_error(tmp_path: Path) -> None:
+    save(tmp_path / "run", {"a": np.ones(10), "b": np.ones(10)})
+    convert(tmp_path / "run", tmp_path / "model", "safetensors", shard_bytes=80)
+    other = tmp_path / "model" / "model-00002-of-00002.safetensors"
+    checkpoint.write_safetensors(other, {"c": np.ones(10)})
+    with pytest.raises(CheckpointError, match=r"00002.safetensors has no tensor 'b'"):
+        convert(tmp_path / "model", tmp_path / "again")
+
+
+def test_an_interrupted_conversion_leaves_no_mixture_of_shards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (1.0, 2.0):
+        save(tmp_path / f"{number}", {"a": np.full(10, number), "b": np.full(10, number)})
+    convert(tmp_path / "1.0", tmp_path / "model", "safetensors", shard_bytes=80)
+    write, calls = convert_module.write_safetensors, []
+
+    def end_at_second(*arguments: Any) -> None:
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        write(*arguments)
+
+    monkeypatch.setattr(convert_module, "write_safetensors", end_at_second)
+    with pytest.raises(KeyboardInterrupt):
+        convert(tmp_path / "2.0", tmp_path / "model", "safetensors", shard_bytes=80)
+    with pytest.raises(CheckpointError, match="no complete checkpoint"):
+        convert(tmp_path / "model", tmp_path / "again")
 
 
 def test_shards_have_the_index_that_transformers_reads(tmp_path: Path) -> None:

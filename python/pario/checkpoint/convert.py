@@ -30,9 +30,10 @@ from pario.checkpoint.tensors import is_tensor, to_array, to_tensor
 from pario.checkpoint.trees import rebuild
 from pario.checkpoint.types import type_of_note
 from pario.checkpoint.writer import Writer
+from pario.errors import name_errors
 from pario.leaves import map_leaves
 from pario.paths import is_url, local_path
-from pario.publishing import replacing
+from pario.publishing import remove, replacing
 
 #: The file that names the shards of a model, for transformers and vLLM.
 _INDEX = "model.safetensors.index.json"
@@ -126,20 +127,26 @@ def _read(path: Path, step: int | None, *, allow_pickle: bool, lazy: bool) -> di
     if found := find_checkpoint(path, step):
         return read_orbax(found)
     if (path / _INDEX).is_file():
-        shards = json.loads((path / _INDEX).read_bytes())["weight_map"]
-        if any("/" in str(name) for name in shards.values()):
-            raise CheckpointError(f"{path / _INDEX}: expected names of files beside it")
-        return {
-            key: tensor
-            for name in dict.fromkeys(shards.values())
-            for key, tensor in read_safetensors(path / name).items()
-        }
+        return _read_shards(path)
     if path.suffix == ".safetensors" and not read_identity(path):  # it may be both
         return read_safetensors(path)
     state = load(None, path, step=step)
     if lazy:
         return _read_lazily(state)
     return load_state_dict(None, path, step=step) if TREE in state else dict(state)
+
+
+def _read_shards(path: Path) -> dict[str, Any]:
+    """The tensors of the files that the index of a model names."""
+    shards = json.loads((path / _INDEX).read_bytes())["weight_map"]
+    if any("/" in str(name) for name in shards.values()):
+        raise CheckpointError(f"{path / _INDEX}: expected names of files beside it")
+    files = {name: read_safetensors(path / name) for name in dict.fromkeys(shards.values())}
+    for key, name in shards.items():
+        if key not in files[name]:
+            raise CheckpointError(f"{path / name} has no tensor '{key}', which {_INDEX} names")
+    found = {key: tensor for tensors in files.values() for key, tensor in tensors.items()}
+    return found | {key: files[name][key] for key, name in shards.items()}
 
 
 def _read_lazily(state: State) -> dict[str, Any]:
@@ -237,7 +244,9 @@ def _write_safetensors(
     if path.suffix == ".safetensors":
         write_safetensors(path, tensors, metadata)
         return path, others
-    path.mkdir(parents=True, exist_ok=True)
+    with name_errors(path, CheckpointError):
+        path.mkdir(parents=True, exist_ok=True)
+        remove(path / _INDEX)  # it would name a mixture of older and new files
     shards = _divide(tensors, shard_bytes)
     names = [
         f"model-{number:05d}-of-{len(shards):05d}.safetensors"
