@@ -155,6 +155,30 @@ def test_a_column_of_another_parquet_file_is_refused(tmp_path: Path) -> None:
         before.lengths("t")
 
 
+def test_parquet_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    import pyarrow
+
+    columns = [pyarrow.array([number]) for number in range(3)]
+    pq.write_table(pyarrow.table(columns, names=["a", "b", "a"]), tmp_path / "a.parquet")
+    for options in ({}, {"column": "a"}, {"column": ["b", "a"]}):
+        with pytest.raises(ParioError, match="2 columns are named a"):
+            Dataset(tmp_path / "a.parquet", **options)
+    assert bytes(Dataset(tmp_path / "a.parquet", column=["b"])[0]) == b'{"b":1}'
+
+
+def test_whole_numbers_beside_nulls_are_exact(tmp_path: Path) -> None:
+    pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    import pyarrow
+
+    rows = [[2**53 + 1, None], [5, None], [None], [-(2**63), None], None]
+    pq.write_table(pyarrow.table({"a": rows}), tmp_path / "a.parquet")
+    found = [one["a"] for batch in Loader(tmp_path / "a.parquet", 5, decode=True) for one in batch]
+    assert [found[0], found[3], found[4]] == [rows[0], rows[3], None]
+    np.testing.assert_array_equal(found[1], [5, np.nan])
+    np.testing.assert_array_equal(found[2], [np.nan])
+
+
 def test_a_pickled_loader_refuses_a_file_that_changed(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("1\n2\n3\n")

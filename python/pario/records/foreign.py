@@ -9,6 +9,7 @@ import os
 import pickle
 import re
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from pario.wording import command_line
 
 #: Rows, and about the bytes of rows, that are decoded at a time.
 _ROWS, PIECE = 4096, 16 << 20
+#: Smaller whole numbers are exact as floating-point numbers of 64 bits.
+_EXACT = 1 << 53
 #: Compressed bytes of a group above which its columns are read by this many bytes at a time,
 #: otherwise as a whole.
 _LARGE, _BUFFER = 64 << 20, 64 << 10
@@ -197,6 +200,10 @@ class _Parquet:
         for one in self._columns or ():
             if one not in names:
                 raise ParioError(f"{path}: column {one}: expected one of {', '.join(names)}")
+        counts = Counter(names)
+        for one in names if self._columns is None else self._columns:
+            if counts[one] > 1:
+                raise ParioError(f"{path}: {counts[one]} columns are named {one}: expected 1")
 
     def _source(self) -> str | ObjectReader:
         return self._object.again() if self._object else self._path
@@ -307,10 +314,19 @@ def _typed_values(column: Any) -> list[Any]:
     numeric = inner is not None and pyarrow.types.is_primitive(inner)
     if not numeric or pyarrow.types.is_dictionary(column.type):
         return list(column.to_pylist())
-    return [
-        one.values if one.values is None else one.values.to_numpy(zero_copy_only=False)
-        for one in column
-    ]
+    return [None if one.values is None else _array_or_list(one.values) for one in column]
+
+
+def _array_or_list(values: Any) -> Any:
+    """An array of numbers, in which nulls are NaN; or a list, if that would round whole numbers."""
+    import numpy as np
+    import pyarrow
+
+    found = values.to_numpy(zero_copy_only=False)
+    rounds = values.null_count and pyarrow.types.is_integer(values.type)
+    if rounds and np.abs(np.nan_to_num(found)).max() >= _EXACT:
+        return values.to_pylist()
+    return found
 
 
 def _json(row: dict[str, Any]) -> bytes:
