@@ -271,6 +271,12 @@ def test_threads_lose_nothing_while_others_fork(trace: Trace, build: Compile, wo
     assert len(run.job.processes) == 21
 
 
+def test_forks_while_another_thread_maps_files_end(trace: Trace, build: Compile) -> None:
+    run = trace(build("families.c"), "mapped")
+    assert run.status == 0
+    assert len(run.job.processes) == 301
+
+
 def test_handlers_that_write_disturb_nothing(trace: Trace, build: Compile, work: Path) -> None:
     run = trace(build("families.c"), "signals")
     handled = int(run.stdout)

@@ -179,8 +179,11 @@ void say(std::string_view text) {
   base::say(line.add("pario: ").add(text).add('\n').view());
 }
 
-void refresh_anchor(bool force) {
-  if (std::atomic_ref(state.anchor_lock).exchange(1, std::memory_order_acquire) != 0) return;
+namespace {
+
+/// Moves the second anchor to now; false if another thread does.
+bool move_anchor(bool force) {
+  if (std::atomic_ref(state.anchor_lock).exchange(1, std::memory_order_acquire) != 0) return false;
   Process& row = process();
   const auto [now, now_ns] = base::anchor();
   row.anchor1_ticks = now;
@@ -191,7 +194,13 @@ void refresh_anchor(bool force) {
       .store(now + row.ticks_per_second / kAnchorsPerSecond, std::memory_order_relaxed);
   std::atomic_ref(state.anchor_lock).store(0, std::memory_order_release);
   report_full_log();
-  if (settings.config.at_anchor != nullptr) settings.config.at_anchor();
+  return true;
+}
+
+}  // namespace
+
+void refresh_anchor(bool force) {
+  if (move_anchor(force) && settings.config.at_anchor != nullptr) settings.config.at_anchor();
 }
 
 void start(const Config& config, std::span<const FunctionInfo> functions) {
@@ -221,7 +230,7 @@ void restart_after_fork() {
   std::atomic_ref(state.on).store(true, std::memory_order_release);
   write_process_note(settings.config.arguments);
   begin_kernel_counters();
-  refresh_anchor();
+  move_anchor(false);
 }
 
 constinit std::atomic<int> detail::first_calls{0};

@@ -50,7 +50,7 @@ struct Config {
 void start(const Config& config, std::span<const FunctionInfo> functions);
 /// Starts a new log with the same settings in the child of a fork; the parent's log stays as it is.
 /// Every earlier Record* belongs to the parent: replace those that are kept by renew() before
-/// anything is counted.
+/// anything is counted, and then do the work of Config::at_anchor, which may need them.
 void restart_after_fork();
 /// Writes the last events and the end of the process. `end_code`: the argument of exit, or a
 /// signal; the log keeps the status that the parent sees (0 to 255). May be called more than once;

@@ -57,13 +57,15 @@ trace::Record* record_for_layers(trace::Layer layer, std::string_view path, int 
   return record;
 }
 
+void look_around() {
+  mappings::sample(false);
+  unseen_rings::look(false);
+}
+
 State begin() {
   trace::Config config;
   const bool wanted = settings::read(config);
-  config.at_anchor = [] {
-    mappings::sample(false);
-    unseen_rings::look(false);
-  };
+  config.at_anchor = look_around;
   config.at_end = [] {
     mappings::sample(true);
     rings::count_all_unseen();
@@ -151,7 +153,7 @@ void begin_child() {
   if (!active() || owner.exchange(self, std::memory_order_relaxed) == self) return;
   const trace::Guard guard;
   base::current_directory::forget_after_fork();
-  unseen_rings::forget_all();  // first: the new log looks for rings
+  unseen_rings::forget_all();
   trace::restart_after_fork();
   descriptors::share_all();
   descriptors::renew_records();
@@ -163,6 +165,7 @@ void begin_child() {
   hdf5::after_fork();
   netcdf::after_fork();
   adios2::after_fork();
+  look_around();  // last: other threads of the parent may have held the locks of these tables
 }
 
 }  // namespace pario::preload

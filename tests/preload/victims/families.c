@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -186,6 +187,32 @@ static void test_cancel(void) {
   CHECK(write(open("afterwards", O_WRONLY | O_CREAT, 0644), block, 9) == 9);
 }
 
+static volatile int mapping = 1;
+
+static void* map_again(void* fd) {
+  while (mapping) {
+    void* place = mmap(NULL, sizeof block, PROT_READ, MAP_SHARED, (int)(long)fd, 0);
+    CHECK(place != MAP_FAILED && munmap(place, sizeof block) == 0);
+  }
+  return NULL;
+}
+
+// Forks while another thread changes the table of mappings, which is never empty.
+static void test_mappings(void) {
+  const int fd = open("mapped", O_RDWR | O_CREAT, 0644);
+  pthread_t mapper;
+  CHECK(write(fd, block, sizeof block) == sizeof block);
+  CHECK(mmap(NULL, sizeof block, PROT_READ, MAP_SHARED, fd, 0) != MAP_FAILED);
+  CHECK(pthread_create(&mapper, NULL, map_again, (void*)(long)fd) == 0);
+  for (int i = 0; i < 300; ++i) {
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    CHECK(wait_for(child) == 0);
+  }
+  mapping = 0;
+  CHECK(pthread_join(mapper, NULL) == 0);
+}
+
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
   if (strcmp(what, "chain") == 0) return chain(argc, argv), 0;
@@ -193,9 +220,9 @@ int main(int argc, char** argv) {
     const char* name;
     void (*run)(void);
   } scenarios[] = {
-      {"forked", test_fork},   {"reopened", reopen},      {"grandchildren", grandchildren},
-      {"vforked", test_vfork}, {"spawned", test_spawn},   {"threads", threads},
-      {"signals", signals},    {"cancelled", test_cancel}};
+      {"forked", test_fork},   {"reopened", reopen},       {"grandchildren", grandchildren},
+      {"vforked", test_vfork}, {"spawned", test_spawn},    {"threads", threads},
+      {"signals", signals},    {"cancelled", test_cancel}, {"mapped", test_mappings}};
   for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; ++i)
     if (strcmp(what, scenarios[i].name) == 0) return scenarios[i].run(), 0;
   return 2;
