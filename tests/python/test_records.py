@@ -22,7 +22,7 @@ import pytest
 
 from pario._native import Comm, shuffle_records
 from pario.cli import main
-from pario.records import Dataset
+from pario.records import Dataset, Loader
 from tests.python.support.lines import LINES
 from tests.support.commands import start_command
 from tests.support.waiting import wait_until
@@ -141,6 +141,19 @@ class TestDataset:
                     == LINES[::100]
                 )
         assert bytes(pickle.loads(pickle.dumps(dataset))[1]) == LINES[1]
+
+    def test_a_file_that_is_overwritten_is_refused(self, tmp_path):
+        path = tmp_path / "a.txt"
+        path.write_text("aa\nbbbb\ncc\n")
+        dataset = Dataset(path)
+        with path.open("a") as file:  # which changes no record
+            file.write("dd\n")
+        os.utime(path, (1, 1))
+        assert [bytes(one) for one in dataset[:]] == [b"aa", b"bbbb", b"cc"]
+        path.write_text("cccc\naa\nbb\n")
+        for read in (lambda: dataset[:], lambda: next(iter(Loader(dataset, 3)))):
+            with pytest.raises(OSError, match="modified since it was opened"):
+                read()
 
     def test_a_directory_is_read_without_packing(self, tree):
         dataset = Dataset(tree)

@@ -54,6 +54,19 @@ base::Result<base::Extent> Dataset::read(std::uint64_t record, std::span<std::by
   return status ? base::Result<base::Extent>(format().payload(out)) : status.error();
 }
 
+base::Status Dataset::check_unchanged() const {
+  const bool has_index_within = index_.kind() == Kind::packed;
+  if (!file_ || file_->remote() || has_index_within) return {};
+  const base::Result<FileFacts> now = file_->facts();
+  if (!now.ok()) return now.error();
+  const Fingerprint& then = index_.fingerprint();
+  if (now->size == then.size && now->modified == then.modified) return {};
+  if (now->size < index_.whole().end) return {};  // the reads of missing records tell
+  const base::Result<Fingerprint> found = fingerprint_of(*file_, index_.whole());
+  if (found.ok() && found->ends == then.ends) return {};
+  return stale_error(path_, "it was modified since it was opened");
+}
+
 base::Status Dataset::check(std::uint64_t record, std::span<const std::byte> bytes) const {
   const char* damage = checked_ ? find_damage(index_, record, bytes) : nullptr;
   return damage == nullptr ? base::Status() : damage_error(path_, record, damage);

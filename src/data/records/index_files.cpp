@@ -122,19 +122,22 @@ std::string index_path(const std::string& path) {
 
 base::Result<Fingerprint> fingerprint_of(const std::string& path, base::Extent whole) {
   const base::Result<Disk> file = Disk::open(path, O_RDONLY, Caching::page_cache);
-  if (!file.ok()) return file.error();
-  const base::Result<FileFacts> facts = file->facts();
+  return file.ok() ? fingerprint_of(*file, whole) : base::Result<Fingerprint>(file.error());
+}
+
+base::Result<Fingerprint> fingerprint_of(const Disk& file, base::Extent whole) {
+  const base::Result<FileFacts> facts = file.facts();
   if (!facts.ok()) return facts.error();
   Fingerprint out{.size = facts->size, .modified = facts->modified, .ends = 0};
   std::vector<std::byte> ends(2 * kEnd);
   const std::uint64_t part = std::min(kEnd, whole.length());
-  const auto first = file->read(whole.begin, std::span(ends).first(part));
-  const auto last = file->read(whole.end - part, std::span(ends).subspan(part, part));
+  const auto first = file.read(whole.begin, std::span(ends).first(part));
+  const auto last = file.read(whole.end - part, std::span(ends).subspan(part, part));
   if (!first.ok() || !last.ok()) return first.ok() ? last.error() : first.error();
   if (*first != part || *last != part)
     return base::Error{.number = EINVAL,
                        .operation = "index",
-                       .path = path,
+                       .path = file.path(),
                        .where = whole,
                        .detail = "it is shorter than its records"};
   out.ends = base::xxh64(ends.data(), 2 * part);

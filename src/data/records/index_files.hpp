@@ -35,6 +35,7 @@ base::Status compare_with_file(const Index& index, const std::string& path);
 
 /// The Fingerprint of a file whose records span `whole`.
 base::Result<Fingerprint> fingerprint_of(const std::string& path, base::Extent whole);
+base::Result<Fingerprint> fingerprint_of(const Disk& file, base::Extent whole);
 
 /// The records of an output file.
 struct Indexed {

@@ -71,6 +71,7 @@ base::Result<Files> Files::open(std::vector<std::shared_ptr<const Dataset>> data
   for (const auto& dataset : datasets) {
     File& file = files.files_.emplace_back();
     files.begins_.push_back(files.begins_.back() + dataset->count());
+    if (base::Status status = dataset->check_unchanged(); !status) return status.error();
     file.cached = dataset->file();
     if (!file.cached || file.cached->remote() || caching == Caching::page_cache) continue;
     // The file that has the name by now may be another one, which the index does not describe.
