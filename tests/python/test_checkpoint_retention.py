@@ -208,3 +208,15 @@ def test_a_checkpoint_that_is_removed_before_it_is_read_is_replaced_by_the_newes
         monkeypatch.setattr(header, "read_header", publish_before)
         state = load(None, tmp_path)
     assert state.step == 5 and state.skipped == []
+
+
+@pytest.mark.parametrize("options", [{}, {"compress": "zstd"}])
+def test_a_state_reads_its_file_after_another_save_of_the_step(tmp_path, options):
+    arrays = {"T": np.arange(1 << 18, dtype="f8"), "n": np.arange(3)}
+    with Writer(None, tmp_path, **options) as writer:
+        writer.save(5, arrays)
+        states = [load(None, tmp_path, verify=verify) for verify in (True, False)]
+        writer.save(5, {name: array + 7 for name, array in arrays.items()})
+        for state in states:
+            assert all((state[name] == array).all() for name, array in arrays.items())
+    assert load(None, tmp_path)["n"].tolist() == [7, 8, 9]

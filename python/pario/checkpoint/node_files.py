@@ -124,6 +124,11 @@ class NodeFiles:
         for file in unknown:
             _close(file)
 
+    def open(self, name: str) -> None:
+        """Opens a file before it is needed: later another one may have its name."""
+        with suppress(OSError):
+            self._open[name] = os.open(self._path_of(name), os.O_RDONLY)
+
     def descriptor(self, name: str) -> int:
         """The descriptor of a shared file; -1 if it is not shared."""
         return self._open.get(name, -1)

@@ -145,6 +145,8 @@ class State(Mapping[str, types.Array]):
         self._marks = marks  # of rank 0
         self._copies = copies  # of an object, which are removed with this State
         self._files = NodeFiles(ranks, header.file)
+        if marks:  # on rank 0
+            self._files.open("")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._header.entries)
