@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pario.cli import main
-from pario.records import Dataset
+from pario.records import Dataset, foreign
 from tests.support.commands import run_command
 
 RECORDS = [random.Random(number).randbytes(number * 37 % 5000) for number in range(200)]
@@ -232,3 +232,26 @@ class TestWebDataset:
             (f"{number:04d}", record, str(number % 7).encode())
             for number, record in enumerate(RECORDS)
         ]
+
+
+def test_a_file_that_is_replaced_while_it_is_indexed_gets_no_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    import pyarrow
+
+    path, other = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    for one, rows in ((path, 10), (other, 15)):
+        parquet.write_table(pyarrow.table({"x": range(rows)}), one, row_group_size=5)
+    find_groups = foreign._Parquet.groups
+
+    def replace_after_search(file: foreign._Parquet) -> foreign.Groups:
+        found = find_groups(file)
+        other.replace(path)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(foreign._Parquet, "groups", replace_after_search)
+        assert main(["records", "index", str(path)]) == 2
+    assert "it was changed while it was indexed" in capsys.readouterr().err
+    assert len(Dataset(path)) == 15

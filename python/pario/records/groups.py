@@ -59,7 +59,7 @@ class GroupedFile:
         self.path, self.foreign, self._column, self._verify = path, foreign, column, verify
         #: Rows are pickled dictionaries in place of JSON.
         self._typed = False
-        self._seen = self._look()
+        self._seen = _look(path)
         self._kept, self._large = Kept(memory), LargeGroups()
         #: About the decoded bytes of the groups of which records were requested.
         self._sizes: dict[int, int] = {}
@@ -209,7 +209,7 @@ class GroupedFile:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        here = self._look()  # another machine has other numbers of devices and files
+        here = _look(self.path)  # another machine has other numbers of devices and files
         if here[2:] != self._seen[2:]:
             raise OSError(errno.ESTALE, "it was modified since it was opened", self.path)
         self._seen = here
@@ -237,17 +237,19 @@ class GroupedFile:
             )
         return Groups(begins.astype("i8"), firsts.astype("i8")), size
 
-    def _look(self) -> tuple[int, ...]:
-        if objects.is_url(self.path):
-            size, modified, version = objects.facts_of(self.path)
-            return 0, 0, size, modified, zlib.crc32(version.encode())
-        facts = os.stat(self.path)  # noqa: PTH116
-        return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
-
     def _require_unchanged(self) -> None:
         """For objects it does nothing: a store refuses bytes of another version."""
-        if not objects.is_url(self.path) and self._look() != self._seen:
+        if not objects.is_url(self.path) and _look(self.path) != self._seen:
             raise OSError(errno.ESTALE, "it was modified since it was opened", self.path)
+
+
+def _look(path: str) -> tuple[int, ...]:
+    """Device, number, bytes and time of a file, and the version of an object. Raises OSError."""
+    if objects.is_url(path):
+        size, modified, version = objects.facts_of(path)
+        return 0, 0, size, modified, zlib.crc32(version.encode())
+    facts = os.stat(path)  # noqa: PTH116
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 
 def find_groups(file: GroupedFile) -> Groups:
@@ -262,9 +264,13 @@ def write_index(path: str, foreign: Foreign) -> tuple[int, int, int, bytes]:
     if foreign.write_index:
         with foreign.errors(path):
             return foreign.write_index(path)
+    foreign.require_local(path)
+    before = _look(path)
     decoder = foreign.open(path)
     with foreign.errors(path):
         begins, firsts = decoder.groups()
+    if _look(path) != before:
+        raise ParioError(f"{path}: it was changed while it was indexed")
     size, place = write_record_groups(
         os.fsencode(path), foreign.name, begins.astype("u8"), firsts.astype("u8")
     )
