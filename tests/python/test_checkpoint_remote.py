@@ -146,6 +146,14 @@ def test_a_checkpoint_that_is_removed_before_it_is_copied_is_replaced_by_the_new
     assert state.step == 5 and state.skipped == []
 
 
+def test_an_error_of_the_store_loads_no_older_checkpoint(s3: Proxy, url: str) -> None:
+    save(url, range(1, 3))
+    s3.inject({"kind": "status", "status": 403, "path": "step-00000002.h5"})
+    with pytest.raises(CheckpointError, match=r"step-00000002\.h5: access is denied"):
+        checkpoint.load(None, url)
+    assert checkpoint.load(None, url).step == 2
+
+
 def test_ranks_save_one_object_and_others_load_it_on_two_nodes(
     s3: Proxy, url: str, tmp_path: Path
 ) -> None:

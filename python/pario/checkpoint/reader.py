@@ -60,7 +60,8 @@ def load(
     Raises
     ------
     CheckpointError
-        If no complete checkpoint can be read; on all ranks, with the reasons.
+        If no complete checkpoint can be read, or an object store reports another error than that
+        one is missing; on all ranks, with the reasons.
 
     Examples
     --------

@@ -7,6 +7,7 @@ for nothing, so that an interrupted upload leaves the earlier checkpoints as the
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import secrets
@@ -221,7 +222,12 @@ class Copies:
 
     def find(self, step: int | None, *, verify: bool) -> tuple[Header, list[str]]:
         """Copies the newest checkpoint that can be read. Returns its header, and messages about
-        newer, damaged ones."""
+        newer, damaged ones. Raises CheckpointError for an error of the store or of the node: an
+        older checkpoint must not take the place of the newest one then."""
+        with _naming_errors():
+            return self._find(step, verify=verify)
+
+    def _find(self, step: int | None, *, verify: bool) -> tuple[Header, list[str]]:
         directory = Path(gettempdir()) / f"{_COPIES}{secrets.token_hex(8)}"
         while True:
             skipped: list[str] = []
@@ -255,15 +261,25 @@ class Copies:
         """Copies the checkpoint to the other nodes, as rank 0 has it. Collective."""
         what, path = f"checkpoint.load({self._url})", Path(header.path)
         is_needed = ranks.deal(what, lambda: ranks.node, _select_first)
-        ranks.agree(what, lambda: self._copy(path) if is_needed else None)
+
+        def copy() -> None:
+            with _naming_errors():
+                self._copy(path)
+
+        ranks.agree(what, copy if is_needed else lambda: None)
 
     def _copy(self, path: Path) -> None:
-        """Copies an object, unless this node shares the directory with another one."""
-        with _naming_errors():
-            if self._end is None:
-                self._make(path.parent)
-            if self._end is not None:
+        """Copies an object, unless this node shares the directory with another one. Raises
+        CheckpointError if it is not there or changes, otherwise OSError."""
+        if self._end is None:
+            self._make(path.parent)
+        if self._end is not None:
+            try:
                 objects.download(f"{self._url}/{path.name}", path)
+            except OSError as error:
+                if error.errno not in (errno.ENOENT, errno.ESTALE):
+                    raise
+                raise CheckpointError(str(error.strerror)) from error
 
     def _make(self, directory: Path) -> None:
         """Makes the directory, locked while this object exists, unless it exists."""
