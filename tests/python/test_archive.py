@@ -549,3 +549,18 @@ def test_gathering_overwrites_nothing(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["unpack", str(tmp_path)]) == 2
     assert "there is a file of this name" in capsys.readouterr().err
     assert (tmp_path / "a").read_text() == "new"
+
+
+def test_late_times_are_kept_up_to_the_latest_of_64_bits(tmp_path):
+    tree, year_2250, year_2300 = tmp_path / "tree", 8_835_955_200, 10_413_792_000
+    tree.mkdir()
+    times = {"early": -631_152_000, "2250": year_2250, "late": year_2300}
+    for name, time in times.items():
+        (tree / name).touch()
+        os.utime(tree / name, (time, time))
+    if (tree / "late").stat().st_mtime != year_2300:
+        pytest.skip("the file system has no such times")
+    assert main(["pack", str(tree), "-o", str(tmp_path / "pack")]) == 0
+    assert main(["unpack", str(tmp_path / "pack"), "-o", str(tmp_path / "back")]) == 0
+    found = {name: int((tmp_path / "back" / name).stat().st_mtime) for name in times}
+    assert found == times | {"late": (2**63 - 1) // 10**9 - 1}

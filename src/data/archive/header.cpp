@@ -116,7 +116,8 @@ std::string records_of(const Header& header) {
   if (!fits(header.stored, none.size)) add_record(out, "size", std::to_string(header.stored));
   if (!fits(header.user, none.user)) add_record(out, "uid", std::to_string(header.user));
   if (!fits(header.group, none.group)) add_record(out, "gid", std::to_string(header.group));
-  if (header.modified < 0 || header.modified % kSecond != 0)
+  const bool is_whole = header.modified >= 0 && header.modified % kSecond == 0;
+  if (!is_whole || !fits(static_cast<std::uint64_t>(header.modified / kSecond), none.modified))
     add_record(out, "mtime", seconds_of(header.modified));
   for (const auto& [name, value] : header.attributes)
     add_record(out, std::string(kAttribute) + escape(name), value);

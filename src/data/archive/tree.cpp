@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <string_view>
@@ -88,12 +89,21 @@ base::Status read_target(int root, const std::string& path, Entry& entry) {
   return {};
 }
 
+/// The time of modification in nanoseconds; of a time after 2262 or before 1677, which they cannot
+/// hold, the nearest one.
+std::int64_t time_of(const struct stat& facts) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 1'000'000'000 - 1;
+  timespec time = facts.st_mtim;
+  time.tv_sec = std::clamp<std::int64_t>(time.tv_sec, -kMost, kMost);
+  return base::to_nanoseconds(time);
+}
+
 void take(Entry& entry, const struct stat& facts) {
   entry.mode = facts.st_mode;
   entry.user = facts.st_uid;
   entry.group = facts.st_gid;
   entry.size = S_ISREG(facts.st_mode) ? static_cast<std::uint64_t>(facts.st_size) : 0;
-  entry.modified = base::to_nanoseconds(facts.st_mtim);
+  entry.modified = time_of(facts);
   entry.device = facts.st_dev;
   entry.number = facts.st_ino;
   entry.links = facts.st_nlink;
@@ -215,7 +225,7 @@ bool has_changed(const Entry& entry, int descriptor) {
   if (::fstat(descriptor, &facts) != 0 || !S_ISREG(facts.st_mode)) return true;
   const bool same = facts.st_ino == entry.number && facts.st_dev == entry.device;
   return !same || static_cast<std::uint64_t>(facts.st_size) != entry.size ||
-         base::to_nanoseconds(facts.st_mtim) != entry.modified;
+         time_of(facts) != entry.modified;
 }
 
 }  // namespace pario::archive
