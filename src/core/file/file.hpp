@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -88,6 +89,9 @@ struct OpenRequest {
   std::uint32_t writers = 1;  ///< processes that write the file, if `striping` does not say
   std::uint32_t subfiles =
       1;  ///< more than 1: a new file consists of that many physical files (layout: SubfileMap)
+  /// The layout of an existing file that another process of this node has opened as one physical
+  /// file. open() then asks the file system for nothing else than a descriptor.
+  std::optional<layout::StripeLayout> known_layout = {};
 };
 /// Opens a local file. A file that consists of subfiles is opened as one file, regardless of the
 /// request. A process that creates a file with subfiles must have returned from open() before

@@ -43,19 +43,18 @@ base::Result<OptionalMap> new_map(const OpenRequest& request) {
 
 /// The map of an existing file. One that consists of subfiles is empty itself. ESTALE: it consisted
 /// of subfiles and has been joined meanwhile.
-base::Result<OptionalMap> old_map(File& file, int descriptor) {
-  base::Result<std::uint64_t> size = file.size();
-  if (!size.ok()) return size.error();
-  if (*size > 0) return OptionalMap();
-  auto map = lock_map(file.path(), false);
+base::Result<OptionalMap> old_map(const std::string& path, int descriptor,
+                                  const struct stat& facts) {
+  if (!S_ISREG(facts.st_mode) || facts.st_size > 0) return OptionalMap();
+  auto map = lock_map(path, false);
   if (map.ok() || (map.error().number != ENOENT && map.error().number != ENOTDIR))
     return to_optional(std::move(map));
   if (is_removed(descriptor))
-    return base::Error{.number = ESTALE, .operation = "open", .path = file.path()};
+    return base::Error{.number = ESTALE, .operation = "open", .path = path};
   return OptionalMap();
 }
 
-layout::StripeLayout layout_of(int descriptor, const std::string& path) {
+layout::StripeLayout layout_of(int descriptor, const std::string& path, const struct stat& facts) {
   const KnownStriping known = striping_of(descriptor);
   layout::StripeLayout found;
   found.kind = known.kind;
@@ -70,18 +69,23 @@ layout::StripeLayout layout_of(int descriptor, const std::string& path) {
     found.targets = std::max(all ? target_count(directory_of(path)) : known.striping.targets, 1U);
     return found;
   }
-  struct stat facts{};
-  if (::fstat(descriptor, &facts) == 0 && facts.st_blksize > 0)
-    found.unit = static_cast<std::uint64_t>(facts.st_blksize);
+  if (facts.st_blksize > 0) found.unit = static_cast<std::uint64_t>(facts.st_blksize);
   return found;
 }
 
 base::Result<std::unique_ptr<File>> open_once(const OpenRequest& request) {
   base::Result<Opened> opened = open_striped(request);
   if (!opened.ok()) return opened.error();
-  auto file = make_posix(request.path, opened->descriptor,
-                         layout_of(opened->descriptor, request.path), opened->trouble);
-  auto map = opened->created ? new_map(request) : old_map(*file, opened->descriptor);
+  const int descriptor = opened->descriptor;
+  if (request.known_layout)
+    return make_posix(request.path, descriptor, *request.known_layout, opened->trouble);
+  struct stat facts{};
+  const int failure = ::fstat(descriptor, &facts) == 0 ? 0 : errno;
+  auto file = make_posix(request.path, descriptor, layout_of(descriptor, request.path, facts),
+                         opened->trouble);
+  if (failure != 0)
+    return base::Error{.number = failure, .operation = "fstat", .path = request.path};
+  auto map = opened->created ? new_map(request) : old_map(request.path, descriptor, facts);
   if (!map.ok()) return map.error();
   if (!map->has_value()) return file;
   file = make_subfiled(request, std::move(file), std::move(**map));
@@ -101,7 +105,9 @@ base::Result<std::unique_ptr<File>> copy_opened(const std::string& path, int des
   constexpr int kLowest = 3;  // none of the three standard ones
   const int copy = ::fcntl(descriptor, F_DUPFD_CLOEXEC, kLowest);
   if (copy < 0) return base::Error{.number = errno, .operation = "open", .path = path};
-  return make_posix(path, copy, layout_of(copy, path));
+  struct stat facts{};
+  static_cast<void>(::fstat(copy, &facts));  // if it fails, the layout keeps its default unit
+  return make_posix(path, copy, layout_of(copy, path, facts));
 }
 
 base::Status remove(const std::string& path) {

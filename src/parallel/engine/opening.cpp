@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "core/file/new_file.hpp"
 #include "parallel/engine/current_call.hpp"
@@ -97,6 +98,7 @@ base::Status Opening::open_first() {
   const file::StripingOutcome outcome =
       file::striping_outcome(make_file_request(request.flags), context_.file());
   facts_.layout = context_.file().layout();
+  facts_.has_subfiles = context_.file().subfiles() > 1;
   facts_.has_stripes = outcome.supported;
   state_->striping_reason = outcome.reason;
   return {};
@@ -126,12 +128,14 @@ base::Status Opening::open_with_flags(int flags) {
 file::OpenRequest Opening::make_file_request(int flags) const {
   const OpenRequest& request = state_->request;
   const hints::FileHints& hints = request.hints;
+  const bool is_known = !context_.is_first() && has_one_node() && !facts_.has_subfiles;
   return {.path = request.path,
           .flags = flags,
           .mode = mode_of(request),
           .striping = hints,
           .writers = static_cast<std::uint32_t>(context_.comm().size()),
-          .subfiles = static_cast<std::uint32_t>(hints.pario_subfiles)};
+          .subfiles = static_cast<std::uint32_t>(hints.pario_subfiles),
+          .known_layout = is_known ? std::optional(facts_.layout) : std::nullopt};
 }
 
 /// Copies the facts and hints of rank 0, or its error, to all ranks.

@@ -26,6 +26,7 @@ class Opening {
     std::uint64_t number = 0;     ///< random, for names
     layout::StripeLayout layout = {};
     bool has_stripes = false;
+    bool has_subfiles = false;
   };
 
   base::Status run_steps();
