@@ -31,12 +31,12 @@ class Ranks {
  public:
   explicit Ranks(int ranks, std::uint64_t most_age_ns = kNever)
       : memory_(ReadAhead::memory_size(ranks) / sizeof(Line)),
-        file_(file::make_faulty(file::make_memory("ahead"),
-                                [this](const std::string& name, base::Extent where) {
-                                  if (name == "read")
-                                    ++(where.length() == ReadAhead::kWindow ? windows_ : reads_);
-                                  return file::Fault{};
-                                })) {
+        file_(file::make_faulty(
+            file::make_memory("ahead"), [this](const std::string& name, base::Extent where) {
+              if (name == "read")
+                ++(where.length() % base::kPage == 0 ? windows_ : reads_), bytes_ += where.length();
+              return file::Fault{};
+            })) {
     write(0, kReadSize * kReads);
     for (int rank = 0; rank < ranks; ++rank)
       ranks_.push_back(std::make_unique<ReadAhead>(reinterpret_cast<std::byte*>(memory_.data()),
@@ -64,12 +64,15 @@ class Ranks {
   /// Returns the reads of the file since the last call.
   int take_reads() { return std::exchange(reads_, 0) + std::exchange(windows_, 0); }
   int windows() const { return windows_; }
+  /// Returns the bytes read from the file since the last call.
+  std::uint64_t take_bytes() { return std::exchange(bytes_, 0); }
 
  private:
   struct alignas(64) Line {
     std::array<std::byte, 64> bytes = {};
   };
   int reads_ = 0, windows_ = 0;
+  std::uint64_t bytes_ = 0;
   std::vector<Line> memory_;
   std::unique_ptr<file::File> file_;
   std::vector<std::unique_ptr<ReadAhead>> ranks_;
@@ -81,13 +84,40 @@ constexpr int kWindows = kReadSize * kReads / ReadAhead::kWindow;
 TEST(ReadAhead, OneReadOfTheFileServesManyOfASeries) {
   Ranks ranks(1);
   for (std::uint64_t i = 0; i < kReads; ++i) EXPECT_EQ(ranks.read(0, i * kReadSize), kOld);
-  EXPECT_EQ(ranks.take_reads(), kWindows + 3) << "three reads show a series from byte 0 on";
+  EXPECT_EQ(ranks.take_reads(), kWindows + 3 + 3)
+      << "windows grow to their size; three reads show a series from byte 0 on";
+}
+
+TEST(ReadAhead, AShortSeriesReadsFewBytesInVain) {
+  Ranks ranks(1);
+  ranks.take_bytes();
+  for (std::uint64_t i = 0; i < ReadAhead::kFirstReads + 4; ++i) ranks.read(0, i * kReadSize);
+  const std::uint64_t most = base::round_up((ReadAhead::kFirstServed + 3) * kReadSize, base::kPage);
+  EXPECT_LE(ranks.take_bytes(), 3 * kReadSize + most);
+}
+
+TEST(ReadAhead, WindowsGrowWithTheirSeriesAndBeginAnewWithTheNext) {
+  Ranks ranks(1);
+  const auto sizes = [&](std::uint64_t first) {
+    std::string text;
+    for (std::uint64_t i = 0; i < 400; ++i) {
+      ranks.take_bytes();
+      ranks.read(0, first + i * kReadSize);
+      const std::uint64_t bytes = ranks.take_bytes();
+      if (bytes > kReadSize) text += std::to_string(bytes >> 10) + " ";
+    }
+    return text;
+  };
+  EXPECT_EQ(sizes(0), "12 48 64 64 64 ");
+  note_event();
+  EXPECT_EQ(sizes(104 * kReadSize), "12 48 64 64 64 ");
 }
 
 TEST(ReadAhead, RanksInTurnShareWindows) {
   Ranks ranks(2);
   for (std::uint64_t i = 0; i < kReads; ++i) EXPECT_EQ(ranks.read(i % 2, i * kReadSize), kOld);
-  EXPECT_EQ(ranks.take_reads(), kWindows + 2 * 5) << "each rank drops earlier windows at first";
+  EXPECT_EQ(ranks.take_reads(), kWindows + 2 + 2 * 5)
+      << "windows grow to their size; each rank drops earlier windows at first";
 }
 
 TEST(ReadAhead, ALateRankKeepsItsWindow) {

@@ -47,7 +47,7 @@ void ReadAhead::copy(base::Extent where, std::byte* to) {
 bool ReadAhead::read_on(base::Extent where, std::byte* to, std::optional<std::uint64_t>& read) {
   const std::uint64_t now = events.load();
   if (now != events_) knows_changes_ = true;
-  if (now != events_ || covers(where)) reads_ = 0;  // changes interrupt a series
+  if (now != events_ || covers(where)) reads_ = window_ = 0;  // changes interrupt a series
   events_ = now;
   leave_window();
   const bool continues = continues_series(where);
@@ -65,6 +65,8 @@ bool ReadAhead::continues_series(base::Extent where) {
   const bool follows =
       where.begin >= last_.end && where.begin - last_.end <= where.length() * (ranks_.size() - 1);
   reads_ = follows ? reads_ + 1 : 0;
+  step_ = where.begin - last_.begin;
+  if (!follows) window_ = 0;
   return reads_ >= needed_;
 }
 
@@ -100,7 +102,10 @@ bool ReadAhead::enter_window(std::size_t number, base::Extent where) {
               .changes = window.changes.load(),
               .events = events_,
               .read_at = window.read_at.load()};
-  if (current_.extent.end != 0 && covers(where) && is_fresh()) return true;
+  if (current_.extent.end != 0 && covers(where) && is_fresh()) {
+    window_ = current_.extent.length();
+    return true;
+  }
   leave_window();
   return false;
 }
@@ -110,15 +115,24 @@ bool ReadAhead::fill_window(base::Extent where, std::optional<std::uint64_t>& re
   std::size_t number = 0;
   Slot* const window = find_free_slot(number);
   if (window == nullptr) return false;
-  const std::uint64_t begin = base::round_down(where.begin, base::kPage);
+  const base::Extent extent = choose_window(where);
   window->changes.store(shared_.changes.load());
   window->read_at.store(base::ticks());
-  const base::Result<std::uint64_t> moved = file_.read(begin, {bytes_of(number), kWindow});
+  const base::Result<std::uint64_t> moved =
+      file_.read(extent.begin, {bytes_of(number), extent.length()});
   if (!moved) return false;  // the read of the piece itself returns the error
   read = *moved;
-  window->begin.store(begin);
-  window->end.store(begin + *moved);
+  window->begin.store(extent.begin);
+  window->end.store(extent.begin + *moved);
   return enter_window(number, where);
+}
+
+/// Whole pages, because the page cache reads no less.
+base::Extent ReadAhead::choose_window(base::Extent where) const {
+  const std::uint64_t begin = base::round_down(where.begin, base::kPage);
+  const std::uint64_t needed = where.begin - begin + std::max(step_ * kFirstServed, where.length());
+  const std::uint64_t size = base::round_up(std::max(needed, window_ * kGrowth), base::kPage);
+  return base::Extent::at(begin, std::min(size, kWindow));
 }
 
 /// Lengthens the series that windows need if the last one has served few reads.
@@ -126,7 +140,7 @@ bool ReadAhead::is_worth_a_window() {
   const bool served = served_ >= kLeastServed;
   served_ = served ? 0 : kLeastServed;
   needed_ = served ? std::max(needed_ / 2, kFirstReads) : std::min(needed_ * 2, kMostReads);
-  if (!served) reads_ = 0;
+  if (!served) reads_ = window_ = 0;
   return served;
 }
 

@@ -3,7 +3,8 @@
 //
 // After some ascending reads that lie close together, a rank reads a whole window into memory that
 // the ranks of a node share. It and other ranks copy from it. A rank pins the window that it copies
-// from, so that its bytes stay; no rank waits for a pin.
+// from, so that its bytes stay; no rank waits for a pin. Windows grow with their series, so that a
+// short series reads few bytes in vain.
 //
 // A read takes the bytes of a window only if they were read after every change of the file that the
 // program can know of. Windows are dropped
@@ -29,10 +30,13 @@ namespace pario::engine {
 /// The windows of one file on one node, as one rank uses them. Thread-safe.
 class ReadAhead {
  public:
-  static constexpr std::uint64_t kWindow = 64 << 10;    ///< bytes
+  static constexpr std::uint64_t kWindow = 64 << 10;    ///< most bytes
   static constexpr std::uint64_t kMostPiece = 8 << 10;  ///< larger reads go to the file
   /// Reads of a series before its first window, and the reads that a window has to serve.
   static constexpr std::uint64_t kFirstReads = 4, kLeastServed = 8;
+  /// The first window of a series holds so many of its reads; each further one is so many times as
+  /// large as the one before.
+  static constexpr std::uint64_t kFirstServed = 16, kGrowth = 4;
 
   /// Bytes of zeroed memory that `ranks` ranks of a node share.
   static std::size_t memory_size(int ranks) {
@@ -95,6 +99,7 @@ class ReadAhead {
   bool find_window(base::Extent where);
   bool enter_window(std::size_t number, base::Extent where);
   bool fill_window(base::Extent where, std::optional<std::uint64_t>& read);
+  base::Extent choose_window(base::Extent where) const;
   bool is_worth_a_window();
   Slot* find_free_slot(std::size_t& number);
   bool is_pinned(std::size_t number) const;
@@ -114,6 +119,8 @@ class ReadAhead {
   std::uint64_t events_ = 0;             // of the process, at the last read outside of a window
   bool knows_changes_ = true;            // perhaps, which no window may lack
   std::uint64_t reads_ = 0;              // of the series
+  std::uint64_t step_ = 0;               // bytes from a read of the series to the next
+  std::uint64_t window_ = 0;             // bytes of the last window of the series; 0: none
   std::uint64_t needed_ = kFirstReads;   // of a series, before a window
   std::uint64_t served_ = kLeastServed;  // reads by this rank, since it has filled a window
 };
