@@ -43,6 +43,7 @@ def test_hangs(place): assert not "failed"
 def tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    monkeypatch.delenv("PARIO_TEST_PATIENCE", raising=False)  # it multiplies their limits
     pytester.makeconftest(PLUGIN)
     return pytester
 
