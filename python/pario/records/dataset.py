@@ -24,7 +24,7 @@ from pario._native import (
 )
 from pario.errors import ParioError
 from pario.records.foreign import foreign_format, refuse_compressed
-from pario.records.groups import MEMORY, GroupedFile
+from pario.records.groups import MEMORY, GroupedFile, facts_of_file
 from pario.records.samples import Decoders, Samples, decoders_of, split_members
 from pario.records.stream import REMOTE_THREADS
 
@@ -148,7 +148,7 @@ class Dataset(Sequence[memoryview]):
         column = column if isinstance(column, str) else tuple(column)
         self._options = _Options(format, size, lengths, column, memory, verify, errors, drop_last)
         #: The state of a local file when it was opened: device, number, bytes, time.
-        self.facts = facts_of_file(self.path)
+        self.facts = _look(self.path)
         #: The file beneath, and whether its index lies in a file.
         with KeptObjects():
             self.file, self.indexed = _open(self.path, self._options)
@@ -400,14 +400,13 @@ class Dataset(Sequence[memoryview]):
         return f"Dataset({self.path!r}: {self._count} records, {self.format})"
 
 
-def facts_of_file(path: str) -> tuple[int, ...]:
-    """Device, number, bytes and time of a local file; empty if there is none, and for an object,
-    whose store refuses bytes of another version."""
+def _look(path: str) -> tuple[int, ...]:
+    """The facts of a local file; empty if there is none, and for an object, whose store refuses
+    bytes of another version."""
     try:
-        facts = os.stat(path)  # noqa: PTH116
+        return facts_of_file(path)
     except OSError:
         return ()
-    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 
 #: A Dataset, or the path or URL of one.

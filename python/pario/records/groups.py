@@ -248,6 +248,11 @@ def _look(path: str) -> tuple[int, ...]:
     if objects.is_url(path):
         size, modified, version = objects.facts_of(path)
         return 0, 0, size, modified, zlib.crc32(version.encode())
+    return facts_of_file(path)
+
+
+def facts_of_file(path: str) -> tuple[int, ...]:
+    """Device, number, bytes and time of a local file. Raises OSError."""
     facts = os.stat(path)  # noqa: PTH116
     return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
 
