@@ -349,3 +349,15 @@ def test_a_log_without_processor_times_calls_nothing_computation() -> None:
     assert (verdict.bound, verdict.critical.divided) == ("other", False)
     assert "computation" not in verdict.sentence
     assert any("computation" in text for text in verdict.not_known)
+
+
+def test_waiting_for_a_processor_is_at_most_the_io_of_the_critical_path() -> None:
+    job = make_job(2, wall=10.0)
+    io(job, 0, 0.0, 6.0)
+    io(job, 1, 0.0, 2.0, path="/scratch/other.dat")
+    barrier(job, 0, [6.1, 9.0])
+    used = job.processes
+    used["cpu_user"], used["cpu_system"], used["run_queue_delay"] = 0.2, 3.0, 6e9
+    verdict = analyze(job).verdict
+    assert parts(verdict.critical)[-1] == 2.0
+    assert "2.00 s of it waiting for a processor" in verdict.sentence

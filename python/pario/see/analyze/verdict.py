@@ -99,7 +99,7 @@ def _ruling(
         peers=float(facts.times.peer_seconds.max(initial=0.0)),
     )
     queued = queued_io_seconds(facts)
-    of_lane = float(queued[facts.times.slowest_lane])
+    of_lane = min(float(queued[facts.times.slowest_lane]), critical.io)
     bound = _bound(facts, critical, findings, of_lane)
     known = (covered or bound == "io") and not progress.stuck
     return Ruling(
