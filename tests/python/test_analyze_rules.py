@@ -30,6 +30,7 @@ from tests.python.rule_cases import (
     VARIANTS,
     bursts,
     job,
+    late,
     stripe,
     targets,
     write_stream,
@@ -390,6 +391,28 @@ def test_transfers_to_the_one_rank_count_as_its_cost() -> None:
     add_function(made, 0, "MPI_Recv", "p2p", calls=50, seconds=10.0, bytes=200 * MIB)
     (finding,) = analyze(made).findings
     assert (finding.rule, finding.seconds) == ("one-rank-for-all", pytest.approx(20.0))
+
+
+def test_time_of_senders_to_the_one_rank_counts_where_they_are_the_critical_path() -> None:
+    made = make_job(2, wall=100.0)
+    add_record(made, 0, "/scratch/f", writes=100, bytes_written=400 * MIB, write_time=0.1)
+    add_function(made, 0, "MPI_Recv", "p2p", calls=50, seconds=40.0, bytes=200 * MIB)
+    add_function(made, 1, "MPI_Send", "p2p", calls=50, seconds=80.0, bytes=200 * MIB)
+    talk = {"start": 1.0, "duration": [40.0, 80.0], "offset": 0}
+    add_events(made, range(2), "", "communicate", **talk)
+    meet = {"start": [90.0, 95.0], "duration": [6.0, 1.0], "offset": 1, "flags": 8}
+    add_events(made, range(2), "", "communicate", **meet)
+    (finding,) = analyze(made).findings
+    assert (finding.rule, finding.seconds) == ("one-rank-for-all", pytest.approx(80.0, rel=0.05))
+
+
+def test_a_rank_that_reads_its_own_output_does_not_read_for_all() -> None:
+    made = make_job(2, wall=100.0)
+    moved = {"writes": 100, "bytes_written": 400 * MIB, "reads": 100, "bytes_read": 400 * MIB}
+    add_record(made, 0, "/scratch/f", **moved, write_time=10.0, read_time=20.0)
+    (finding,) = analyze(made).findings
+    assert (finding.rule, finding.seconds) == ("one-rank-for-all", pytest.approx(5.0))
+    assert "while 1 rank waits." in finding.cause
 
 
 def test_commands_can_be_typed_as_they_stand() -> None:

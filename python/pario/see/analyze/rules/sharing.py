@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
-from pario.see.analyze.arrays import Floats, Mask, counts, sums
+from pario.see.analyze.arrays import Floats, Mask, counts, ratio, sums
 from pario.see.analyze.cells import READ, READS, WRITE, WRITES, Direction
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMMUNICATION, Claim, claim_all
@@ -40,6 +40,8 @@ def _one_rank_for_all(facts: Facts) -> Iterator[Candidate]:
     for direction in (WRITES, READS):
         own = facts.stored & (facts.lane >= 0)
         moved = facts.asked_bytes(direction.bytes)
+        if direction is READS:  # a rank that reads its own output does not read for the others
+            moved = np.where(_are_own_output(facts), 0.0, moved)
         by_rank = sums(facts.lane[own], moved[own], facts.ranks)
         total = float(by_rank.sum() + moved[facts.stored & (facts.lane < 0)].sum())
         rank = int(np.argmax(by_rank))
@@ -54,6 +56,14 @@ def _one_rank_for_all(facts: Facts) -> Iterator[Candidate]:
             yield _one_rank(subject, rank, by_rank, direction)
 
 
+def _are_own_output(facts: Facts) -> Mask:
+    """True for rows of files that their rank alone has written."""
+    written = np.where(facts.stored & (facts.lane >= 0), facts.asked_bytes("bytes_written"), 0.0)
+    key = facts.file * facts.ranks + np.maximum(facts.lane, 0)
+    mine = sums(key, written, len(facts.job.files) * facts.ranks)[key]
+    return np.asarray((mine > 0) & (mine >= facts.per_file(written, facts.stored)[facts.file]))
+
+
 def _one_rank(subject: Scene, rank: int, by_rank: Floats, direction: Direction) -> Candidate:
     facts, kind, word = subject.facts, direction.kind, direction.word
     useful = min(facts.ranks, USEFUL_WRITERS)
@@ -66,7 +76,7 @@ def _one_rank(subject: Scene, rank: int, by_rank: Floats, direction: Direction) 
         ),
         cause=(
             "One process uses one process's bandwidth, and the data pass through it, while"
-            f" {others} wait."
+            f" {others} {'waits' if facts.ranks == 2 else 'wait'}."
         ),
         confidence="medium",
         evidence=(
@@ -92,8 +102,8 @@ def _one_rank(subject: Scene, rank: int, by_rank: Floats, direction: Direction) 
             _transfers(facts, rank, moved),
         ],
         method=(
-            f"time of rank {rank} in these calls divided among {useful} ranks, and its time in the"
-            " messages that carry the data"
+            f"time of rank {rank} in these calls divided among {useful} ranks, and the time of the"
+            " ranks in the messages that carry the data"
         ),
     )
 
@@ -161,19 +171,17 @@ def _join(subject: Scene, rank: int, moved: float, parts: tuple[Mask, Mask, floa
 
 
 def _transfers(facts: Facts, rank: int, moved: float) -> Claim:
-    """Claim the rank's communication, in proportion to the data among the functions' bytes."""
-    table = facts.job.functions
-    talk = np.isin(table["category"], ("p2p", "collective", "rma")) & (
-        facts.lanes.of(table["process"]) == rank
-    )
-    carried = float(table["bytes"][talk].sum())
-    known = (
-        min(1.0, moved / carried)
-        if carried >= 0.5 * moved * (facts.ranks - 1) / facts.ranks > 0
-        else 0.0
-    )
-    seconds = float(facts.times.lane_times.communication[rank]) * known
-    return Claim(np.array([rank]), COMMUNICATION, np.array([seconds]))
+    """Claim the communication that carries the data, in proportion to their part of the bytes of
+    the functions: of the rank, and of the others, which wait inside their messages for it."""
+    table, lanes = facts.job.functions, np.arange(facts.ranks)
+    of = facts.lanes.of(table["process"])
+    talk = np.isin(table["category"], ("p2p", "collective", "rma")) & (of >= 0)
+    carried = sums(of[talk], table["bytes"][talk].astype(float), facts.ranks)
+    data = np.where(lanes == rank, moved, moved / facts.ranks)
+    least = 0.5 * data * np.where(lanes == rank, (facts.ranks - 1) / facts.ranks, 1.0)
+    known = np.where(carried >= least, np.minimum(ratio(data, carried, 0.0), 1.0), 0.0)
+    known *= known[rank] > 0
+    return Claim(lanes, COMMUNICATION, facts.times.lane_times.communication * known)
 
 
 def _describe_waiting(facts: Facts) -> Evidence:
@@ -336,8 +344,8 @@ ONE_RANK = Rule(
         " a job of 2 or more ranks; not bytes read that the rank broadcasts: all ranks need them."
     ),
     estimate=(
-        f"That rank's time in the calls divided among the ranks (at most {USEFUL_WRITERS}), and its"
-        " time in the messages that carry the data."
+        f"That rank's time in the calls divided among the ranks (at most {USEFUL_WRITERS}), and the"
+        " time of all ranks in the messages that carry the data."
     ),
     advice="Let every rank do its own part, collectively.",
     control="The same bytes written by all ranks.",
