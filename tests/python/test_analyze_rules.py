@@ -415,6 +415,20 @@ def test_a_rank_that_reads_its_own_output_does_not_read_for_all() -> None:
     assert "while 1 rank waits." in finding.cause
 
 
+@pytest.mark.parametrize(("more", "promised"), [(True, 30.0), (False, 0.0)])
+def test_a_late_rank_with_more_work_is_named_where_ranks_wait_for_processors(
+    more: bool, promised: float
+) -> None:
+    made = job(4)
+    late(made, [3])
+    made.has.add("cpu")
+    made.processes["cpu_user"], made.processes["cpu_system"] = 20.0, 0.0
+    queued = 50.0 if more else np.array([50.0, 50.0, 50.0, 90.0])
+    made.processes["run_queue_delay"] = queued * 1e9
+    found = {one.rule: one.seconds for one in analyze(made).findings}
+    assert found.get("collective-waiting", 0.0) == pytest.approx(promised, abs=0.6)
+
+
 def test_commands_can_be_typed_as_they_stand() -> None:
     made = job(32, kind="lustre")
     targets(made, 50.0, directory="/lustre/my run", reading=True)

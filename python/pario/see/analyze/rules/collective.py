@@ -337,7 +337,8 @@ def _late(facts: Facts, subject: Scene, worst: int, chosen: Ints, calls: int) ->
     seconds, start = waits.seconds[chosen], waits.start[chosen]
     busy = facts.times.between(waits.last_lane[chosen], start, start + seconds).io
     lost = sums(waits.lane[chosen], np.maximum(seconds - busy, 0.0), facts.ranks)
-    lost = np.maximum(lost - _queue_seconds(facts, worst), 0.0)
+    imbalance = np.minimum(lost, _more_work(facts, worst))
+    lost = np.maximum(lost - _queue_seconds(facts, worst), imbalance)
     return subject.candidate(
         title=(
             f"rank {worst} comes late to collective I/O on {subject.place}: the others wait"
@@ -377,6 +378,15 @@ def _queue_seconds(facts: Facts, lane: int) -> float:
     these."""
     own = facts.job.processes[facts.lanes.of_process == lane]
     return 1e-9 * float(np.maximum(own["run_queue_delay"], 0).max(initial=0))
+
+
+def _more_work(facts: Facts, lane: int) -> Floats:
+    """Return, per rank, the seconds that a late rank computes longer because it has more work:
+    ranks with the same work that wait for processors differ in their waiting alone."""
+    times, running = facts.times.lane_times, find_running_shares(facts, np.arange(facts.ranks))
+    rest = facts.wall - times.io - times.waiting - times.communication
+    work = np.maximum(rest, 0.0) * running
+    return np.asarray(np.maximum(work[lane] - work, 0.0) / float(running[lane]))
 
 
 MISSING = Rule(
