@@ -46,10 +46,10 @@ def parse_settings(made: Job, opens: int) -> None:
         add_events(made, 0, path, kind, start=begin + start, duration=1e-8, length=length)
 
 
-def parse_headers(made: Job, opens: int) -> None:
+def parse_headers(made: Job, opens: int, path: str = "/scratch/stack.tif") -> None:
     """Each open reads the header of a large file, which takes 10 ms to parse, and other data, which
     take 20 ms."""
-    path, size = "/scratch/stack.tif", 65536
+    size = 65536
     counts = {"opens": opens, "closes": opens, "reads": 2 * opens}
     add_record(made, 0, path, **counts, bytes_read=(4096 + size) * opens, end_read=100 * MIB)
     begin = np.arange(opens) * 0.05

@@ -9,8 +9,8 @@ from pario.see.analyze import analyze
 from pario.see.analyze.model import Finding
 from pario.see.tables.model import Job
 from tests.python.jobs import add_events, add_function, add_record, make_job
-from tests.python.layer_jobs import copy_blocks, end_definitions
-from tests.python.repeated_jobs import broadcast_lines, read_columns, set_views
+from tests.python.layer_jobs import copy_blocks, end_definitions, read_matrix
+from tests.python.repeated_jobs import broadcast_lines, parse_headers, read_columns, set_views
 from tests.python.rule_cases import job
 
 MIB = 1 << 20
@@ -160,3 +160,23 @@ def test_work_for_calls_takes_longer_where_processes_wait_for_processors() -> No
         made.processes["cpu_user"], made.processes["cpu_system"] = 4.0, 0.0
         seconds.append(sum(finding.seconds for finding in analyze(made).findings))
     assert seconds[1] > 1.3 * seconds[0]
+
+
+def test_parsing_after_opens_in_a_loop_is_promised_once() -> None:
+    made = job(wall=20.0)
+    parse_headers(made, 300, "/scratch/members.zip")
+    found = {one.rule: one.seconds for one in analyze(made).findings}
+    assert found["open-close-loop"] == pytest.approx(3.0, rel=0.05)
+    assert found.get("re-read", 0.0) < 0.1
+
+
+def test_numbers_that_are_read_again_are_converted_once() -> None:
+    seconds = []
+    for passes in (1, 10):
+        made = job(wall=20.0)
+        read_matrix(made, 300_000)
+        made.records["end_read"] //= passes
+        made.events["offset"] %= made.records["end_read"][0]
+        found = {one.rule: one.seconds for one in analyze(made).findings}
+        seconds.append(found["text-input"])
+    assert seconds[1] == pytest.approx(seconds[0] / 10, rel=0.05)

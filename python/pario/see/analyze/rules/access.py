@@ -25,6 +25,7 @@ from pario.see.analyze.rules.base import (
     sum_seconds,
 )
 from pario.see.analyze.rules.calling import (
+    MANY_PARSED,
     PARSING,
     are_parsed_often,
     claim_computation,
@@ -34,6 +35,7 @@ from pario.see.analyze.rules.calling import (
     find_repeated_work,
 )
 from pario.see.analyze.rules.map_or_read import instead_of_reading, use_of
+from pario.see.analyze.rules.opens import find_open_loops
 from pario.see.analyze.rules.requests import find_asynchronous
 from pario.see.analyze.rules.small_calls import LINE_WORK, SMALL_CALL, excess
 
@@ -177,9 +179,9 @@ def _find_parsing(facts: Facts, rows: Ints, needless: Floats) -> Floats:
 
 def _are_parsed(facts: Facts, rows: Ints) -> tuple[Mask, Mask]:
     """Return the masks of rows of files whose bytes are parsed or decompressed, and of those with
-    one pass for each open, or for each seek in a compressed file; without small ones, whose parsing
-    is that of open-close-loop, and without the images and sounds of a process if they are too many
-    to keep, such as the images of a training."""
+    one pass for each open, or for each seek in a compressed file; without those whose parsing
+    open-close-loop claims, and without the images and sounds of a process if they are too many to
+    keep, such as the images of a training."""
     names = [facts.path(file).lower() for file in facts.file[rows]]
     named, packed, decoded = (
         np.array([name.endswith(ends) for name in names], bool)
@@ -193,7 +195,9 @@ def _are_parsed(facts: Facts, rows: Ints) -> tuple[Mask, Mask]:
     packed &= records["consecutive_reads"] >= 0.5 * records["reads"]
     most = REREAD_FACTOR * (records["opens"] + packed * records["seeks"])
     passes = records["bytes_read"] <= most * facts.read_extent[rows]
-    return np.asarray(named & ~are_parsed_often(facts, rows)), np.asarray(passes)
+    named &= ~are_parsed_often(facts, rows)
+    named &= ~(find_open_loops(facts)[rows] & (records["opens"] >= MANY_PARSED))
+    return np.asarray(named), np.asarray(passes)
 
 
 def _advise_mapping(facts: Facts, subject: Scene) -> Iterator[Fix]:

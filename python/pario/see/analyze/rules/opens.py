@@ -55,12 +55,27 @@ _REMOVALS = ("unlink", "unlinkat", "remove")
 _COMPRESSED = (".gz", ".bz2", ".xz")
 
 
+def find_open_loops(facts: Facts) -> Mask:
+    """True for rows of files that a process opens and closes again and again."""
+    opens = _count_opens(facts)
+    mask = facts.stored & (_per_rank(facts, opens) >= MANY_OPENS)
+    return np.asarray(mask & ~_move_much(facts, opens))
+
+
+def _count_opens(facts: Facts) -> Floats:
+    return facts.calls("opens") + facts.calls("failed_opens")
+
+
+def _per_rank(facts: Facts, opens: Floats) -> Floats:
+    return np.asarray(opens / np.maximum(facts.column("ranks"), 1) / files_of_rows(facts))
+
+
 def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
-    opens = facts.calls("opens") + facts.calls("failed_opens")
-    per_rank = opens / np.maximum(facts.column("ranks"), 1) / files_of_rows(facts)
-    mask = facts.stored & (per_rank >= MANY_OPENS) & ~_move_much(facts, opens)
+    mask = find_open_loops(facts)
     if not mask.any():
         return
+    opens = _count_opens(facts)
+    per_rank = _per_rank(facts, opens)
     subject = scene(facts, mask, facts.meta_seconds)
     rows, count = subject.rows, float(opens[mask].sum())
     needless = all_but_one(per_rank[rows])

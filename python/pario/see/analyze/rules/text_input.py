@@ -8,11 +8,12 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze import idioms
-from pario.see.analyze.arrays import Floats, Ints, Mask, sums
+from pario.see.analyze.arrays import Floats, Ints, Mask, ratio, sums
 from pario.see.analyze.cells import READ, READS
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Claim
 from pario.see.analyze.libraries import is_installed_program
+from pario.see.analyze.rules.access import REREAD_FACTOR
 from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, sum_seconds
 from pario.see.analyze.rules.calling import Work, claim_work
 from pario.see.analyze.rules.small_calls import read_characters
@@ -110,10 +111,18 @@ def _claim_scans(facts: Facts, rows: Ints) -> Claim:
 
 
 def _claim_conversions(facts: Facts, rows: Ints) -> list[Claim]:
-    """Return claims of the computation after each read, as far as events tell it."""
+    """Return claims of the computation after each read, as far as events tell it. Of bytes that are
+    read again and again only once: the conversions that remain when the numbers are kept."""
     numbers: Floats = facts.records["bytes_read"][rows] / DIGITS
     each = numbers / np.maximum(facts.reads[rows], 1)
-    return claim_work(facts, rows, CONVERSION, 1.0, (numbers, each))
+    return claim_work(facts, rows, CONVERSION, _distinct(facts, rows), (numbers, each))
+
+
+def _distinct(facts: Facts, rows: Ints) -> Floats:
+    """Return, per row, the part of the bytes read that no earlier read returned."""
+    moved, extent = facts.column("bytes_read")[rows], facts.read_extent[rows]
+    again = (extent > 0) & (moved > REREAD_FACTOR * extent)
+    return np.where(again, ratio(extent, moved), 1.0)
 
 
 TEXT_INPUT = Rule(
@@ -128,7 +137,7 @@ TEXT_INPUT = Rule(
     estimate=(
         f"Time of scanf minus the same numbers in binary (8 of {DIGITS} bytes) at the reference"
         f" rate; of other reads below 1 MiB the program's time between calls, at most"
-        f" {CONVERSION.text} for each number (needs events)."
+        f" {CONVERSION.text} for each number (needs events); once for bytes that are read again."
     ),
     advice="Binary input: fread, unformatted Fortran, HDF5, netCDF, numpy.load.",
     control="The same numbers in binary.",
