@@ -180,3 +180,15 @@ def test_numbers_that_are_read_again_are_converted_once() -> None:
         found = {one.rule: one.seconds for one in analyze(made).findings}
         seconds.append(found["text-input"])
     assert seconds[1] == pytest.approx(seconds[0] / 10, rel=0.05)
+
+
+@pytest.mark.parametrize(("renames", "renamed"), [(300, True), (3, False)])
+def test_files_that_are_renamed_after_each_open_are_new_ones(renames: int, renamed: bool) -> None:
+    made = job()
+    calls = {"opens": 300, "writes": 300, "others": renames}
+    add_record(made, 0, "/scratch/new", **calls, bytes_written=9000, open_time=30.0)
+    add_function(made, 0, "rename", "posix", calls=renames, seconds=0.1)
+    finding = find(made, "open-close-loop")
+    assert ("300 small files made as /scratch/new, then renamed" in finding.title) == renamed
+    assert (finding.remedy == "making fewer files") == renamed
+    assert bool(finding.settings) != renamed

@@ -101,7 +101,7 @@ def _finding(
         file_count=candidate.file_count,
         ranks=candidate.ranks,
         pace=candidate.pace,
-        remedy=rule.remedy,
+        remedy=candidate.remedy or rule.remedy,
         settings=settings,
         sites=places.named,
         why_not=""

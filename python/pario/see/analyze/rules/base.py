@@ -44,6 +44,7 @@ class Candidate:
     layers: tuple[str, ...] = ()  # of its calls
     writers: int = 0  # the largest number of processes that write one of its files
     pace: str = ""  # a sentence on the rate of its calls
+    remedy: str = ""  # if another one than that of the rule
     why_not: str = ""  # why no setting repairs it; empty: the repairs of the rule may
     # functions and rows of Job.processes whose call sites are those of the finding, if its claims
     # are not the time of calls

@@ -46,12 +46,14 @@ LARGE_OPEN = 1 << 20  # bytes moved for each open
 FEW_WRITES = 4  # per open: no buffer can collect them
 SEARCHED = 1.5  # times the bytes of the file that its opens have read
 FAILING = 0.5  # of the opens of a file that a program waits for
-REMOVED = 0.9  # of the opens of a lock file, which is removed after each
+REMOVED = 0.9  # of the opens of a file that is removed, or renamed, after each
 QUEUE_SPREAD = 4.0
 OPEN_WORK = Work(idioms.read_a_file, "reading an empty file")
 #: A program that frees its memory after each line needs several times the time of the idiom.
 COMPRESSED_WORK = Work(idioms.append_compressed, "appending a line to a compressed file", times=4)
 _REMOVALS = ("unlink", "unlinkat", "remove")
+_RENAMES = ("rename", "renameat", "renameat2")
+_NEW_FILES = "each open makes a new file, which is renamed once it is written"
 _COMPRESSED = (".gz", ".bz2", ".xz")
 
 
@@ -90,7 +92,7 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
     yield subject.candidate(
         **_describe_opens(subject, named, took / named),
         confidence="high",
-        why_not=databases.WHY_NOT if databases.is_of_sqlite(subject) else "",
+        why_not=_why_not(subject, count),
         evidence=(
             fact(
                 f"{wording.count(count)} opens of {wording.plural(len(subject.files), 'file')}, "
@@ -145,6 +147,15 @@ def _describe_opens(subject: Scene, count: float, each: float) -> dict[str, str]
                 " the file is missing or may not be opened."
             ),
         }
+    if _are_renamed(subject, count):
+        return {
+            "title": f"{wording.count(count)} small files made as {subject.place}, then renamed",
+            "cause": (
+                f"Each open makes a new file: it costs {wording.seconds(each)} with the close, and"
+                " the rename comes on top."
+            ),
+            "remedy": "making fewer files",
+        }
     return {
         "title": f"{subject.place} opened and closed {wording.count(count)} times",
         "cause": (
@@ -160,6 +171,12 @@ def _advise_opens(subject: Scene, count: float) -> Fix:
             "Wait for the file with inotify, or a message from the program that writes it; or sleep"
             " between attempts."
         )
+    if _are_renamed(subject, count):
+        return code(
+            "Keep many records in one file: an archive, SQLite, HDF5 datasets, or one binary file"
+            " with an index of offsets. Where the same file is replaced each time: replace it less"
+            " often."
+        )
     moved = subject.total("bytes_read") + subject.total("bytes_written")
     if not moved and count_removals(subject) >= REMOVED * count:
         return code(
@@ -174,10 +191,27 @@ def _advise_opens(subject: Scene, count: float) -> Fix:
 
 def count_removals(subject: Scene) -> float:
     """Return the calls by which the processes of a finding remove files."""
+    return _count_calls(subject, _REMOVALS)
+
+
+def _count_calls(subject: Scene, names: tuple[str, ...]) -> float:
+    """Return the calls of functions by the processes of a finding."""
     functions = subject.facts.job.functions
     own = np.isin(functions["process"], subject.facts.records["process"][subject.rows])
-    own &= subject.facts.job.select_functions(_REMOVALS.__contains__)[functions["name"]]
+    own &= subject.facts.job.select_functions(names.__contains__)[functions["name"]]
     return float(functions["calls"][own].sum())
+
+
+def _are_renamed(subject: Scene, count: float) -> bool:
+    """True if the program writes a file anew for each open, and renames it."""
+    renamed = _count_calls(subject, _RENAMES) >= REMOVED * count
+    return renamed and subject.total("others") >= REMOVED * count and subject.total("writes") > 0
+
+
+def _why_not(subject: Scene, count: float) -> str:
+    if databases.is_of_sqlite(subject):
+        return databases.WHY_NOT
+    return _NEW_FILES if _are_renamed(subject, count) else ""
 
 
 def _mostly_fail(subject: Scene, count: float) -> bool:
