@@ -9,7 +9,7 @@ from pario.see.analyze import analyze
 from pario.see.analyze.model import Finding
 from pario.see.tables.model import Job
 from tests.python.jobs import add_events, add_function, add_record, make_job
-from tests.python.layer_jobs import copy_blocks, end_definitions, read_matrix
+from tests.python.layer_jobs import copy_blocks, end_definitions, read_matrix, start_programs
 from tests.python.repeated_jobs import broadcast_lines, parse_headers, read_columns, set_views
 from tests.python.rule_cases import job
 
@@ -192,3 +192,19 @@ def test_files_that_are_renamed_after_each_open_are_new_ones(renames: int, renam
     assert ("300 small files made as /scratch/new, then renamed" in finding.title) == renamed
     assert (finding.remedy == "making fewer files") == renamed
     assert bool(finding.settings) != renamed
+
+
+@pytest.mark.parametrize(("common", "seconds"), [(True, 20.0), (False, 0.0)])
+def test_files_that_all_programs_of_a_storm_open_belong_to_it(common: bool, seconds: float) -> None:
+    made = make_job(1, 100.0, has={"posix", "per_rank", "cpu"})
+    start_programs(made, 400, 0.002)
+    for number in range(1, 401):
+        path = f"/scratch/{'index' if common else number}"
+        add_record(made, number, path, opens=1, writes=1, bytes_written=100, open_time=0.05)
+        add_record(made, number, f"/scratch/objects/{number}", opens=1, open_time=0.01)
+    storms = [one for one in analyze(made).findings if one.rule == "process-storm"]
+    others = [one for one in analyze(made).findings if one.rule == "many-small-files"]
+    assert sum(one.seconds for one in storms) == pytest.approx(seconds, abs=2.5)
+    assert sum(one.seconds for one in others) == pytest.approx(24.0 - seconds, abs=0.5)
+    text = "Most of them open /scratch/index: 20.0 s in these calls."
+    assert [text in one.cause for one in storms] == [True] * common

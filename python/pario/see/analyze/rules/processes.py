@@ -12,17 +12,20 @@ import numpy as np
 from pario import wording
 from pario.see.analyze import idioms
 from pario.see.analyze.accounts import image_seconds
-from pario.see.analyze.arrays import Floats, Ints, Mask, sums
+from pario.see.analyze.arrays import Floats, Ints, Mask, counts, sums, unique_pairs
+from pario.see.analyze.cells import KINDS
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.intervals import Intervals, IntervalSet
 from pario.see.analyze.lanes import lane_words
-from pario.see.analyze.ledger import COMPUTE, Claim
-from pario.see.analyze.rules.base import Candidate, Rule, code, fact
+from pario.see.analyze.ledger import COMPUTE, Claim, claim_all
+from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact
+from pario.see.analyze.rules.calling import find_running_shares
 
 MANY_STARTS = 50
 #: Most seconds of processor time of a start with all processes below it: more is work, such as a
 #: compilation. Interpreters need longer to start.
 SHORT, SHORT_INTERPRETED = 0.01, 0.04
+COMMON = 0.5  # of the processes of a storm that open a file
 _STARTERS = ("fork", "vfork", "posix_spawn", "posix_spawnp", "popen")
 _INTERPRETERS = ("python", "perl", "ruby", "node", "java", "Rscript", "julia")
 _NAMED, _WORTH_NAMING = 3, 0.05  # programs of a title, and their part of the starts
@@ -42,12 +45,40 @@ class _Families:
 
 def _process_storms(facts: Facts) -> Iterator[Candidate]:
     families = _find_families(facts)
+    for parent, children in _find_storms(families):
+        yield _storm(facts, families, children, np.flatnonzero(families.of_image == parent))
+
+
+def _find_storms(families: _Families) -> Iterator[tuple[int, Ints]]:
+    """Yield each process that starts many short ones, and these."""
     starts = np.bincount(families.parent[families.parent >= 0], minlength=len(families.parent))
     for parent in np.flatnonzero(starts >= MANY_STARTS).tolist():
         children = np.flatnonzero(families.parent == parent)
         most = np.where(families.interpreted[children], SHORT_INTERPRETED, SHORT)
         if families.seconds[children].sum() <= most.sum():
-            yield _storm(facts, families, children, np.flatnonzero(families.of_image == parent))
+            yield parent, children
+
+
+def find_common_files(facts: Facts) -> Mask:
+    """True for rows of files that most processes of a storm open, such as an index or settings: one
+    process would open them once."""
+    found = np.zeros(len(facts.records), bool)
+    if len(facts.job.processes) >= MANY_STARTS:
+        families = _find_families(facts)
+        for _, children in _find_storms(families):
+            found[_find_common_rows(facts, families, children)] = True
+    return found
+
+
+def _find_common_rows(facts: Facts, families: _Families, children: Ints) -> Ints:
+    below = np.isin(families.of_image, _with_all_below(families, children))
+    process = facts.records["process"]
+    own = facts.stored & (process >= 0) & (facts.calls("opens") > 0)
+    own &= np.append(below, False)[process]
+    rows = np.flatnonzero(own)
+    files = unique_pairs(facts.file[rows], families.of_image[process[rows]])[0]
+    users = counts(files, len(facts.job.files))
+    return rows[users[facts.file[rows]] >= COMMON * len(children)]
 
 
 def _find_families(facts: Facts) -> _Families:
@@ -102,13 +133,14 @@ def _storm(facts: Facts, families: _Families, children: Ints, parents: Ints) -> 
     starting = np.select([started, forked], each, 0.0)
     lanes, granted = _sum_by_lane(facts, images, seconds, starting)
     count = len(children)
+    common = _find_common_rows(facts, families, children)
     over = f", over all {lane_words(mpi=True)[1]}" if facts.lanes.mpi else ""
     return Candidate(
         title=_title(facts, count, rows["exe"][started]),
         cause=(
             f"Each costs {wording.seconds(float(granted.sum()) / count)}: the kernel copies a"
             f" process,{' loads a program and its libraries,' * bool(started.any())} and removes it"
-            " again."
+            f" again.{_describe_common(facts, common)}"
         ),
         confidence="medium",
         evidence=(
@@ -129,9 +161,13 @@ def _storm(facts: Facts, families: _Families, children: Ints, parents: Ints) -> 
                 " xargs with many names per start, a worker that reads items from a pipe."
             ),
         ),
-        claims=[Claim(lanes, COMPUTE, granted)],
+        claims=[
+            Claim(lanes, COMPUTE, granted),
+            *claim_all(facts, common, tuple(range(len(KINDS))), 1.0 - 1.0 / count),
+        ],
         method=(
-            "processor time of these processes outside I/O, and"
+            "processor time of these processes outside I/O, the time of their calls on files that"
+            " most of them open, and"
             f" {wording.seconds(idioms.measure_start())} for each start, as a program that does"
             " nothing needs on this machine (without a program: time in fork); at most the time in"
             " which any of them lived"
@@ -139,6 +175,15 @@ def _storm(facts: Facts, families: _Families, children: Ints, parents: Ints) -> 
         functions=_STARTERS,
         processes=tuple(parents.tolist()),
     )
+
+
+def _describe_common(facts: Facts, rows: Ints) -> str:
+    """Return a sentence on the calls on files that most processes open; empty without them."""
+    if not len(rows):
+        return ""
+    seconds = facts.cells[rows].sum(axis=1)
+    place, took = Scene(facts, rows, seconds).place, wording.seconds(float(seconds.sum()))
+    return f" Most of them open {place}: {took} in these calls."
 
 
 def _title(facts: Facts, count: int, programs: Ints) -> str:
@@ -171,6 +216,7 @@ def _sum_by_lane(
         lane = np.full_like(lane, lane.min(initial=0))
     lanes = np.unique(lane)
     cost = sums(lane, seconds + starting, facts.ranks)[lanes]
+    cost /= find_running_shares(facts, lanes)  # processor time takes longer where others use them
     start = facts.job.processes["start"][images]
     life = Intervals(start - starting, start + image_seconds(facts.job)[images], lane)
     return lanes, np.minimum(cost, IntervalSet(life, facts.wall).measure(lanes, 0.0, facts.wall))
@@ -202,7 +248,8 @@ STORM = Rule(
         f" starts ({wording.seconds(SHORT_INTERPRETED)} with an interpreter such as Python)."
     ),
     estimate=(
-        "Processor time of these processes outside I/O, and for each start that of a program that"
+        "Processor time of these processes outside I/O, time of their calls on files that most of"
+        " them open, and for each start that of a program that"
         " does nothing (measured on this machine; without a program: time in fork); processes that"
         " run at the same time, as in a pipeline, cost at most the time in which any of them lives."
     ),

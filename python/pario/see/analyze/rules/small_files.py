@@ -28,6 +28,7 @@ from pario.see.analyze.rules.base import (
 )
 from pario.see.analyze.rules.calling import claim_work
 from pario.see.analyze.rules.opens import MANY_OPENS, OPEN_WORK, count_removals
+from pario.see.analyze.rules.processes import find_common_files
 from pario.see.analyze.rules.sharing import find_common_reads
 from pario.see.tables.model import LAYER_NAMES, LAYERS
 
@@ -86,6 +87,7 @@ def _small_file_storms(facts: Facts) -> Iterator[Candidate]:
     small &= ~_are_packed(facts)
     # sed -i writes a file for each start and renames it: the starts are the cause.
     small &= ~facts.are_of_programs(_is_editor)
+    small &= ~find_common_files(facts)  # each is one file
     small &= (facts.column("lists") == 0) | (moved > 0)  # a listed name is a directory
     small &= facts.calls("opens") < MANY_OPENS * np.maximum(facts.column("ranks"), 1) * many
     if not facts.job.loaders:  # the passes of a training run differ from rank to rank
