@@ -13,7 +13,9 @@ Peers judge the same programs (bench/peers.py):
     --drishti COMMAND --darshan LIBRARY    Drishti on Darshan logs
     --dftracer VENV                        dftracer's analyzer on traces of dftracer
     --wisio VENV                           WisIO on traces of dftracer
+    --peers-only                           do not run pario; recorded as the benchmark "peers"
 
+Peers promise no seconds: with --peers-only, other load (--most-load) does not falsify their scores.
 A peer that is not installed is skipped by name. A peer that fails on a program makes no statement
 ("none" in the table): the reason is printed, and the summary counts such programs.
 """
@@ -119,8 +121,11 @@ class Judgement:
         cells = [self.program.name, self.tool, expected, first, "yes" if self.right else "NO"]
         if self.program.healthy:
             return f"| {' | '.join([*cells, '', '', '', ''])} |"
-        ratio = self.promised / self.gain if self.gain > 0 else float("nan")
-        cells += [f"{self.gain:.2f}", f"{self.promised:.2f}", f"{ratio:.2f}"]
+        seconds = ["", "", ""]
+        if self.plain:
+            ratio = self.promised / self.gain if self.gain > 0 else float("nan")
+            seconds = [f"{self.gain:.2f}", f"{self.promised:.2f}", f"{ratio:.2f}"]
+        cells += seconds
         twin = Counter(one.first for one in self.twin).most_common(1)[0][0]
         return f"| {' | '.join([*cells, twin])} |"
 
@@ -165,15 +170,16 @@ def run_peer(peer: peers.Peer, place: Place, program: Program, *, repaired: bool
 
 
 def measure_program(
-    place: Place, program: Program, tools: Sequence[peers.Peer], recorder: Recorder
+    place: Place, program: Program, tools: Sequence[peers.Peer | None], recorder: Recorder
 ) -> Iterator[Judgement]:
-    """Runs a program and its twin, plain and then under each tool, in rounds: the speed of a device
-    changes within minutes, and a promise is that of its round. Yields a judgement per tool."""
+    """Runs a program and its twin under each tool (None: pario, after plain runs), in rounds: the
+    speed of a device changes within minutes, and a promise is that of its round. Yields a judgement
+    per tool."""
     ways = [True] if program.healthy else [False, True]
-    judged = [(tool, Judgement(program, tool.name if tool else PARIO)) for tool in (None, *tools)]
+    judged = [(tool, Judgement(program, tool.name if tool else PARIO)) for tool in tools]
     plain: dict[bool, list[float]] = {False: [], True: []}
     for number in range(1, place.runs + 1):
-        for repaired in ways:
+        for repaired in ways if None in tools else ():
             plain[repaired].append(measure_plain(place, program, repaired=repaired))
         for tool, judgement in judged:
             for repaired in ways:
@@ -191,7 +197,7 @@ def measure_program(
                     way="repaired" if repaired else "bad",
                     scale=place.scale,
                     round=number,
-                    plain_seconds=plain[repaired][-1],
+                    plain_seconds=plain[repaired][-1] if plain[repaired] else None,
                     first_finding=run.first,
                     right=run.healthy if repaired else run.is_right(program),
                     healthy=run.healthy,
@@ -272,15 +278,21 @@ def open_place(
 ) -> Iterator[tuple[Place, list[Program], Recorder, argparse.Namespace]]:
     """Parses the command line, starts recording and builds the programs."""
     add_arguments(parser)
+    parser.set_defaults(benchmark=name)
     options = parser.parse_args()
     library = corpus.library()
     if library is None:
         parser.error("pario's library is not installed; set PARIO_LIBRARY to a build's libpario.so")
-    selected = list(select_programs(options.programs))
+    try:
+        selected = list(select_programs(options.programs))
+    except KeyError as error:
+        parser.error(error.args[0])
     launcher = corpus.mpiexec()
     launchers = [launcher] if launcher and any(program.ranks for program in selected) else []
     with (
-        Recorder(name, options, directories=[options.dir], launchers=launchers) as recorder,
+        Recorder(
+            options.benchmark, options, directories=[options.dir], launchers=launchers
+        ) as recorder,
         tempfile.TemporaryDirectory() as built,
         tempfile.TemporaryDirectory(dir=options.dir) as work,
     ):
@@ -295,8 +307,16 @@ def main() -> int:
     parser = make_parser(__doc__)
     parser.add_argument("--errors", type=Path, help="write pario's wrong diagnoses to this file")
     peers.add_arguments(parser)
+    parser.add_argument(
+        "--peers-only",
+        dest="benchmark",
+        action="store_const",
+        const="peers",
+        help="do not run pario; recorded as the benchmark 'peers'",
+    )
     with open_place("diagnosis", parser) as (place, selected, recorder, options):
-        tools = list(peers.find(options))
+        found = list(peers.find(options))
+        tools = found if options.benchmark == "peers" else [None, *found]
         judgements: list[Judgement] = []
         print(HEADER)
         for program in selected:

@@ -420,8 +420,15 @@ def _summarize(area: Area, rows: Sequence[Row]) -> list[str]:
     return [f"| {area.title} | {place} | {_cells(area, worst)} | {link} |"]
 
 
+_PEERS = (
+    "pario is right if its first finding names the problem; a peer, whose messages have no order,"
+    " if any message does. Drishti reads logs of Darshan."
+)
+
+
 def _diagnosis(results: Path) -> list[str]:
-    _, rows = read_newest(results, "diagnosis", "run")
+    own, others = (read_newest(results, name, "run")[1] for name in ("diagnosis", "peers"))
+    rows = [row for row in own if row["tool"] == "pario"] + others
     if not rows:
         return []
     lines = ["| diagnoses | programs named right | healthy programs called healthy |"]
@@ -431,6 +438,8 @@ def _diagnosis(results: Path) -> list[str]:
         ways = [row["healthy"] for row in rows if (row["tool"], row["way"]) == (tool, "repaired")]
         mark = f'<a id="diagnosis-{tool}"></a>'
         lines.append(f"| {mark}{tool} | {right} | {_part(ways)} |")
+    if others:
+        lines += ["", *textwrap.wrap(_PEERS, _PROSE)]
     return lines
 
 
