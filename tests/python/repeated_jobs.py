@@ -66,6 +66,21 @@ def parse_headers(made: Job, opens: int, path: str = "/scratch/stack.tif") -> No
         )
 
 
+def open_for_parts(made: Job, passes: int, places: tuple[int, ...], parsing: float) -> None:
+    """A library opens and closes a file for each part of its header, in each pass, and parses it
+    after the close; 20 ms of other work end a pass."""
+    path, parts = "/scratch/events.root", len(places)
+    counts = {"opens": parts * passes, "closes": parts * passes, "reads": parts * passes}
+    add_record(made, 0, path, **counts, bytes_read=4096 * parts * passes, end_read=100 * MIB)
+    begin = np.arange(passes) * (parts * (parsing + 3e-6) + 0.02)
+    for number, place in enumerate(places):
+        at = begin + number * (parsing + 3e-6)
+        for kind, start, length in (("open", 0.0, 0), ("read", 1e-6, 4096), ("close", 2e-6, 0)):
+            offset = place if length else -1
+            when = {"start": at + start, "duration": 1e-6, "offset": offset, "length": length}
+            add_events(made, 0, path, kind, **when)
+
+
 def set_views(made: Job, views: int) -> None:
     """A view before each of 8000 tiny collective writes of 1 ms; a view takes 2 ms."""
     own = {"writes": 8000, "collective_writes": 8000, "bytes_written": 80_000, "write_time": 8.0}

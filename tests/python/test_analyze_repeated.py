@@ -10,7 +10,13 @@ from pario.see.analyze.model import Finding
 from pario.see.tables.model import Job
 from tests.python.jobs import add_events, add_function, add_record, make_job
 from tests.python.layer_jobs import copy_blocks, end_definitions, read_matrix, start_programs
-from tests.python.repeated_jobs import broadcast_lines, parse_headers, read_columns, set_views
+from tests.python.repeated_jobs import (
+    broadcast_lines,
+    open_for_parts,
+    parse_headers,
+    read_columns,
+    set_views,
+)
 from tests.python.rule_cases import job
 
 MIB = 1 << 20
@@ -208,3 +214,17 @@ def test_files_that_all_programs_of_a_storm_open_belong_to_it(common: bool, seco
     assert sum(one.seconds for one in others) == pytest.approx(24.0 - seconds, abs=0.5)
     text = "Most of them open /scratch/index: 20.0 s in these calls."
     assert [text in one.cause for one in storms] == [True] * common
+
+
+@pytest.mark.parametrize(
+    ("places", "passes", "seconds"),
+    [((0, 5000, 9000), 300, 0.6), ((0, 5000, 9000), 50, 0.0), ((0,), 900, 0.0)],
+    ids=["header", "few passes", "settings"],
+)
+def test_work_between_opens_for_the_parts_of_a_header_is_repeated(
+    places: tuple[int, ...], passes: int, seconds: float
+) -> None:
+    made = job(wall=30.0)
+    open_for_parts(made, passes, places, 1e-3)
+    found = {one.rule: one.seconds for one in analyze(made).findings}
+    assert found.get("open-close-loop", 0.0) == pytest.approx(seconds, abs=0.15)

@@ -14,6 +14,7 @@ from pario.see.analyze.waiting import COMMUNICATION
 from pario.see.tables.model import EVENT_KINDS, Job
 
 FAILED = 1  # a flag of events
+OFTEN = 100  # reads of a place that belongs to the header of a file
 #: A write that takes so many times the median, and so many seconds, waits for the device.
 STALL_FACTOR, STALL_SECONDS = 50.0, 1e-3
 
@@ -102,15 +103,16 @@ def find_reading_spans(job: Job) -> Spans:
 
 def find_repeated_spans(job: Job, rows: Ints) -> Spans:
     """Return the times after reads at places of the file that an earlier open read, too: until the
-    next read at another place, write or close. They repeat the same work. Known of ``rows`` whose
-    file one thread uses."""
+    next read at another place, write or close; and until the next open, if this one reads another
+    part of the same header. They repeat the same work. Known of ``rows`` whose file one thread
+    uses."""
     events = job.events
     of_row = find_rows(job.records, events["process"], events["file"], events["layer"])
     of_row[events["layer"] == COMMUNICATION] = -1
     chosen = np.flatnonzero(np.isin(of_row, rows) & ((events["flags"] & FAILED) == 0))
     chosen = chosen[np.lexsort((events["start"][chosen], of_row[chosen]))]
     row, kind, start, end = of_row[chosen], *(events[chosen][it] for it in ("kind", "start", "end"))
-    opens, reads = (kind == EVENT_KINDS.index(word) for word in ("open", "read"))
+    opens, reads, closes = (kind == EVENT_KINDS.index(word) for word in ("open", "read", "close"))
     number = np.cumsum(opens)  # of the open before each event
     place = np.stack([row[reads], events["offset"][chosen][reads].astype(np.int64)])
     place = np.unique(place, axis=1, return_inverse=True)[1].ravel()
@@ -118,16 +120,46 @@ def find_repeated_spans(job: Job, rows: Ints) -> Spans:
     np.minimum.at(first, place, number[reads])
     again = np.zeros(len(chosen), bool)
     again[reads] = number[reads] > first[place]
-    ending = [EVENT_KINDS.index(word) for word in ("open", "close", "write")]
-    marks = reads | np.isin(kind, ending) | np.append(True, row[1:] != row[:-1])[: len(row)]
-    state = again[np.maximum.accumulate(np.where(marks, np.arange(len(row)), 0))]
+    changes = np.append(True, row[1:] != row[:-1])[: len(row)]
+    ending = np.isin(kind, [EVENT_KINDS.index(word) for word in ("open", "close", "write")])
+    counted = again[_find_last(reads | ending | changes)]
+    counted |= closes & _are_inside_headers(row, reads, kind, place)
     gaps = np.maximum(np.append(start[1:], 0.0)[: len(row)] - end, 0.0)
-    counted = state & np.append(row[1:] == row[:-1], False)[: len(row)]
+    counted &= np.append(row[1:] == row[:-1], False)[: len(row)]
     known = np.zeros(len(job.records), bool)
     known[rows] = True
     known[_have_threads(row, events["thread"][chosen])] = False
     counted &= known[row]
     return Spans(row[counted], end[counted], end[counted] + gaps[counted], known)
+
+
+def _find_last(mask: Mask) -> Ints:
+    """Return, per element, the position of the last one of the mask so far; 0 for none."""
+    return np.asarray(np.maximum.accumulate(np.where(mask, np.arange(len(mask)), 0)))
+
+
+def _are_inside_headers(row: Ints, reads: Mask, kind: Ints, place: Ints) -> Mask:
+    """Return, per event in order of rows and time, True if the last read was one of a place that is
+    read OFTEN, and the next one is not at the place where the reads of the row began: libraries
+    open and close a file for each part of its header, and find the next part by parsing the last
+    one."""
+    inside = np.zeros(len(row), bool)
+    at = np.flatnonzero(reads)
+    if not len(at):
+        return inside
+    often = np.bincount(place)[place] >= OFTEN
+    begun = np.full(int(row.max()) + 1, -1)
+    begun[row[at][::-1]] = place[::-1]
+    begins = place == begun[row[at]]
+    written = kind == EVENT_KINDS.index("write")
+    last = _find_last(reads | written)
+    number = np.cumsum(reads) - 1  # of the last read among the reads
+    following = number + 1
+    known = reads[last] & (number >= 0) & (following < len(at))
+    here, then = number[known], following[known]
+    same = (row[at[here]] == row[known]) & (row[at[then]] == row[known])
+    inside[known] = same & often[here] & ~begins[then]
+    return inside
 
 
 def _have_threads(row: Ints, thread: Ints) -> Ints:
