@@ -233,6 +233,8 @@ TEST(Samples, TellNumbersFromTextFromBytes) {
   const Sample numbers = look_at(" 1.25E+03  -7.5E-01\n 0.0\n");
   EXPECT_TRUE(numbers.text && numbers.numbers);
   EXPECT_EQ(numbers.lines, 2u);
+  EXPECT_TRUE(look_at("aF0.6472115310819988\naF1.720407427186406\n").numbers) << "with markup";
+  EXPECT_FALSE(look_at("2026-01-01T12:00,30.5,17\n").numbers) << "times";
   const Sample text = look_at("time step 17 done\n");
   EXPECT_TRUE(text.text && !text.numbers);
   EXPECT_FALSE(look_at("1021,255.25,ok\n1022,255.5,ok\n").numbers) << "a table with words";

@@ -26,9 +26,11 @@ Sample look_at(std::string_view data) {
   };
   const std::uint64_t size = data.size();
   const bool text = size != 0 && characters(is_text_character) == size;
+  const std::uint64_t digits = characters(is_digit);
+  const bool plain = 20 * characters(is_number_character) >= 19 * size && 3 * digits >= size;
+  const bool dense = 4 * digits >= 3 * size;  // all digits of doubles, with some markup
   return {size, characters([](unsigned char c) { return c == '\n'; }), text,
-          text && 20 * characters(is_number_character) >= 19 * size &&
-              3 * characters(is_digit) >= size};
+          text && (plain || dense)};
 }
 
 void apply(Record& row, const Sample& sample, Op op) {
