@@ -15,7 +15,8 @@ from pario.see.analyze.model import FileSetting
 from pario.see.analyze.rules import RULES
 from pario.see.analyze.rules.base import pace
 from pario.see.analyze.split import Times
-from pario.see.tables.model import Job
+from pario.see.analyze.waiting import COMMUNICATION
+from pario.see.tables.model import LAYERS, SITE, Frame, Job
 from tests.python.jobs import (
     add_events,
     add_function,
@@ -427,6 +428,20 @@ def test_a_late_rank_with_more_work_is_named_where_ranks_wait_for_processors(
     made.processes["run_queue_delay"] = queued * 1e9
     found = {one.rule: one.seconds for one in analyze(made).findings}
     assert found.get("collective-waiting", 0.0) == pytest.approx(promised, abs=0.6)
+
+
+def test_the_lines_of_a_late_rank_are_those_of_the_collective_calls() -> None:
+    made = job(4)
+    late(made, [3])
+    made.has.add("sites")
+    made.stacks = [(Frame(file="/home/user/a.c", line=line, function="f"),) for line in (7, 9)]
+    made.function_names.append("MPI_Init")
+    made.sites = np.zeros(2, SITE)
+    made.sites["stack"], made.sites["calls"], made.sites["seconds"] = [0, 1], 10, [1.0, 9.0]
+    made.sites["name"] = [made.events["function"][0], len(made.function_names) - 1]
+    made.sites["layer"] = [LAYERS.index("mpiio"), COMMUNICATION]
+    (finding,) = (one for one in analyze(made).findings if one.rule == "collective-waiting")
+    assert [site.line for site in finding.sites] == [7]
 
 
 def test_commands_can_be_typed_as_they_stand() -> None:

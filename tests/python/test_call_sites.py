@@ -16,12 +16,13 @@ from rich.console import Console
 from pario import _native
 from pario.see.analyze import analyze
 from pario.see.analyze.call_sites import CallSites, describe, join_places
-from pario.see.analyze.cells import KIND_OF_EVENTS, KINDS
+from pario.see.analyze.cells import KIND_OF_EVENTS, KINDS, WRITE
 from pario.see.analyze.facts import Facts
-from pario.see.analyze.ledger import Claim
+from pario.see.analyze.ledger import COMMUNICATION, Claim
 from pario.see.analyze.libraries import user_depth
 from pario.see.analyze.model import CallSite, Finding, StackRow
 from pario.see.analyze.split import Times
+from pario.see.analyze.waiting import COMMUNICATION as MESSAGES
 from pario.see.report import html, terminal
 from pario.see.report.html.charts.flame import flame_graph
 from pario.see.symbols import elf, programs
@@ -295,6 +296,17 @@ def test_entries_of_directories_are_at_the_lines_of_the_listing() -> None:
     claim = Claim(np.array([1]), KINDS.index("list"), np.array([1.0]))
     places = CallSites(Facts(Times(made))).of_claims([claim])
     assert [site.line for site in places.sites] == [8, 9]
+
+
+def test_communication_that_is_not_claimed_has_no_line() -> None:
+    made = make_small_writes((0, 1), (100, 100), (1.0, 9.0), (0, -1))
+    made.sites["layer"][1] = MESSAGES
+    facts = Facts(Times(made))
+    claims = [Claim(np.array([0]), WRITE, np.array([1.0]))]
+    for seconds, lines in ((0.0, [8]), (2.0, [9, 8])):
+        talk = Claim(np.array([0]), COMMUNICATION, np.array([seconds]))
+        places = CallSites(facts).of_claims([*claims, talk])
+        assert [site.line for site in places.sites] == lines
 
 
 def test_lines_of_addr2line_with_inlined_calls_are_parsed() -> None:

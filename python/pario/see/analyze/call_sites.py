@@ -177,10 +177,10 @@ class CallSites:
         communicates = sites["layer"] == COMMUNICATION
         if claim.kind == COMPUTE:
             return none, none
+        rows = claim.rows[claim.seconds > 0]
         if claim.kind < 0:
             lanes = self._facts.lanes.of(sites["process"])
-            return np.asarray(communicates & np.isin(lanes, claim.rows)), none
-        rows = claim.rows[claim.seconds > 0]
+            return np.asarray(communicates & np.isin(lanes, rows)), none
         alike = ~communicates & (KIND_OF_EVENTS[sites["kind"]] == claim.kind)
         known = np.isin(self._record, rows) & (self._record >= 0)
         processes = self._facts.records["process"][rows]

@@ -366,11 +366,23 @@ def _late(facts: Facts, subject: Scene, worst: int, chosen: Ints, calls: int) ->
             ),
         ),
         claims=[Claim(np.arange(facts.ranks), WAITING, lost)],
+        **_find_callers(facts, waits.event[chosen]),
         method=(
             f"mean over ranks of the matched waiting for rank {worst} in collective MPI-IO calls,"
             " without waiting for its I/O and for processors"
         ),
     )
+
+
+def _find_callers(facts: Facts, events: Ints) -> dict[str, tuple[str, ...] | tuple[int, ...]]:
+    """Return the functions and processes of the calls of events, whose lines are those of a
+    finding."""
+    calls = facts.job.events[events]
+    names = {facts.job.function_names[number] for number in calls["function"].tolist()}
+    return {
+        "functions": tuple(sorted(names)),
+        "processes": tuple(np.unique(calls["process"]).tolist()),
+    }
 
 
 def _queue_seconds(facts: Facts, lane: int) -> float:
