@@ -191,3 +191,33 @@ def test_flushes_of_a_library_after_few_bytes_are_a_storm(written: int, found: b
     if found:
         assert storms[0].title == "1,000 flushes of HDF5 on /scratch/a.h5"
         assert storms[0].seconds == pytest.approx(8.0, rel=0.01)
+
+
+def open_datasets(made: Job, opens: int, size: int, of_file: int = 1) -> None:
+    """Opens each of 2000 datasets of a file and reads it: 1 ms in the open, 0.2 ms in the read,
+    half of both in reads of the file."""
+    paths = [f"/scratch/climate.h5:/site{number}" for number in range(2000)]
+    inner = {"inner_read_time": 1e-4 * opens, "inner_other_time": 5e-4 * opens}
+    times = {"open_time": 1e-3 * opens, "read_time": 2e-4 * opens}
+    moved = {"opens": opens, "closes": opens, "reads": opens, "bytes_read": size * opens}
+    add_record(made, 0, paths, "hdf5", **moved, **times, **inner)
+    reads = {"reads": 4000 * opens, "bytes_read": 2000 * size * opens, "opens": of_file}
+    add_record(made, 0, "/scratch/climate.h5", **reads, read_time=1.2 * opens)
+
+
+@pytest.mark.parametrize(
+    ("opens", "size", "of_file", "seconds"),
+    [(3, 64, 1, 7.2), (3, MIB, 1, 0.0), (1, 64, 2000, 0.0)],
+    ids=["small", "large", "file opened for each"],
+)
+def test_opens_of_many_small_datasets_cost_their_calls_and_those_below(
+    opens: int, size: int, of_file: int, seconds: float
+) -> None:
+    made = job()
+    open_datasets(made, opens, size, of_file)
+    found = [one for one in analyze(made).findings if one.rule == "hdf5-objects"]
+    assert sum(one.seconds for one in found) == pytest.approx(seconds, rel=0.02)
+    for one in found:
+        assert "6,000 opens of 2,000 datasets in /scratch/climate.h5, of 64 B" in one.title
+        assert one.remedy == "keeping small datasets in one"
+        assert [fix.text for fix in one.fixes][1:] == ["Keep datasets open that are used again."]

@@ -114,7 +114,7 @@ def datasets_of(facts: Facts) -> tuple[Ints, list[Dataset]]:
     return rows, [known[int(file)] for file in facts.file[rows]]
 
 
-def _rows_below(facts: Facts, rows: Ints) -> Ints:
+def rows_below(facts: Facts, rows: Ints) -> Ints:
     """Return the MPI-IO row, otherwise the POSIX row, of the file of each dataset's row, -1 for
     none."""
     numbers = {facts.job.path(file): file for file in range(len(facts.job.files))}
@@ -132,7 +132,7 @@ def claims_of_calls(facts: Facts, rows: Ints, direction: Direction, share: Float
     which these calls made."""
     kind = direction.kind
     inner = sums(
-        _rows_below(facts, rows) + 1,
+        rows_below(facts, rows) + 1,
         facts.column(f"inner_{direction.word}_time")[rows] * share,
         len(facts.records) + 1,
     )[1:]
@@ -288,17 +288,15 @@ def _small_calls_of(facts: Facts, layer: int) -> Iterator[Candidate]:
     ranks = np.maximum(facts.column("ranks")[rows], 1)  # of rows that sum all ranks
     for direction in (WRITES, READS):
         calls, size = facts.column(direction.calls)[rows], facts.mean_size(direction)[rows]
-        many = calls >= np.maximum(
-            MANY_CALLS * ranks, CALLS_PER_OPEN * _opens_of_files(facts, rows)
-        )
+        many = calls >= np.maximum(MANY_CALLS * ranks, CALLS_PER_OPEN * opens_of_files(facts, rows))
         chosen = rows[many & (size < SMALL_CALL)]
         if len(chosen):
             yield _describe_small(facts, chosen, direction)
 
 
-def _opens_of_files(facts: Facts, rows: Ints) -> Floats:
+def opens_of_files(facts: Facts, rows: Ints) -> Floats:
     """Return the number of opens of the file of each dataset's row by the same process."""
-    below = _rows_below(facts, rows)
+    below = rows_below(facts, rows)
     return np.where(below >= 0, facts.calls("opens")[below], 0.0)
 
 
