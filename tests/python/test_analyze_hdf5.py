@@ -9,9 +9,10 @@ import pytest
 from pario.see.analyze import analyze
 from pario.see.analyze.cells import POSIX, READ
 from pario.see.analyze.facts import Facts
+from pario.see.analyze.libraries import user_depth
 from pario.see.analyze.rules.hdf5 import H5PY_CALL, proposed_cache, proposed_chunk
 from pario.see.analyze.split import Times
-from pario.see.tables.model import LAYERS, Dataset, Job
+from pario.see.tables.model import LAYERS, SITE, Dataset, Frame, Job
 from tests.python import layer_jobs
 from tests.python.jobs import add_events, add_filesystem, add_record, make_job
 
@@ -221,3 +222,35 @@ def test_opens_of_many_small_datasets_cost_their_calls_and_those_below(
         assert "6,000 opens of 2,000 datasets in /scratch/climate.h5, of 64 B" in one.title
         assert one.remedy == "keeping small datasets in one"
         assert [fix.text for fix in one.fixes][1:] == ["Keep datasets open that are used again."]
+
+
+@pytest.mark.parametrize(
+    ("module", "calls", "incomplete"),
+    [
+        ("/home/user/solver", 600, True),
+        ("/home/user/solver", 20, False),
+        ("/usr/lib/libhdf5.so.103", 600, False),
+    ],
+)
+def test_hdf5_inside_the_program_is_named_as_unseen(
+    module: str, calls: int, incomplete: bool
+) -> None:
+    made = make_job(1, 100.0)
+    add_record(made, 0, "/scratch/a.h5", writes=calls, bytes_written=8 * calls, write_time=0.1)
+    made.stacks = [
+        (
+            Frame("/usr/lib/libc.so.6", function="pwrite"),
+            Frame(module, function="H5FD__sec2_write"),
+            Frame(module, function="H5Awrite"),
+            Frame("/home/user/solver", function="store", file="/home/user/a.c", line=7),
+        )
+    ]
+    made.function_names = ["pwrite"]
+    made.sites = np.zeros(1, SITE)
+    made.sites["calls"] = calls
+    analysis = analyze(made)
+    assert (
+        "HDF5 cannot be seen, because it is linked into solver" in analysis.verdict.sentence
+    ) == (incomplete)
+    assert (analysis.verdict.grade == "unknown") == incomplete
+    assert user_depth(made.stacks[0]) == 3

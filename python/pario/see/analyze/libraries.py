@@ -24,6 +24,8 @@ _SYSTEM_NAMES = re.compile(r"(?:ld-linux|ld-musl|libpario|libc|libpthread)(?:[-_
 _STARTS = ("_start", "__libc_start_main", "_init", "_fini")
 #: Functions of the standard libraries of C++ and Rust, which are parts of programs.
 _STANDARD_FUNCTIONS = re.compile(r"<?(?:std|core|alloc)::")
+#: Functions of HDF5: H5Dread, H5FD__mpio_read. A static library is a part of the program.
+_HDF5_FUNCTIONS = re.compile(r"H5[A-Z]{0,2}2?_+\w+|H5[ADEFGILOPRSTZ][a-z]\w*")
 _SYSTEM = re.compile(r"/(?:usr/(?:local/)?)?lib(?:32|64)?/")
 _PROGRAMS = re.compile(r"/(?:usr/(?:local/)?)?s?bin/|/usr/libexec/")
 _PACKAGES = re.compile(r"/(?:site|dist)-packages/")
@@ -43,6 +45,7 @@ def is_user_code(frame: Frame) -> bool:
     return not (
         frame.function in _STARTS
         or _STANDARD_FUNCTIONS.match(frame.function)
+        or _HDF5_FUNCTIONS.fullmatch(frame.function)
         or _is_of_interpreter(frame)
         or _NAMES.fullmatch(frame.module.rpartition("/")[2])
         or _SYSTEM.match(frame.module)
@@ -50,6 +53,12 @@ def is_user_code(frame: Frame) -> bool:
         or "/lib-dynload/" in frame.module
         or _HEADERS.search(frame.file)
     )
+
+
+def is_of_linked_hdf5(frame: Frame) -> bool:
+    """Tell whether a frame belongs to HDF5 that is a part of the program, not a shared library."""
+    shared = _NAMES.fullmatch(frame.module.rpartition("/")[2]) or _PACKAGES.search(frame.module)
+    return bool(frame.module and not shared and _HDF5_FUNCTIONS.fullmatch(frame.function))
 
 
 def is_installed_program(path: str) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from pario.see.analyze.accounts import EXEC, image_seconds
 from pario.see.analyze.arrays import sums
 from pario.see.analyze.facts import Facts
+from pario.see.analyze.linked import explain_linked
 from pario.see.analyze.model import Bound, Finding, KernelTotals, Split, Verdict
 from pario.see.analyze.progress_model import Progress
 from pario.see.analyze.reconcile import (
@@ -146,11 +147,8 @@ def _unseen(facts: Facts, *, counted: bool = False) -> tuple[str, ...]:
     with ``counted`` without programs whose calls are in the kernel's counters of a process."""
     lanes = facts.lanes.of_process
     parts = (part for part in facts.job.unseen if part.process < 0 or lanes[part.process] >= 0)
-    return tuple(
-        dict.fromkeys(
-            part.text for part in parts if not counted or not _is_counted(facts, part.process)
-        )
-    )
+    texts = (part.text for part in parts if not counted or not _is_counted(facts, part.process))
+    return tuple(dict.fromkeys((*texts, *explain_linked(facts.job))))
 
 
 def _is_counted(facts: Facts, process: int) -> bool:
