@@ -361,6 +361,17 @@ def test_names_that_the_shell_would_read_are_kept(node: Node) -> None:
     assert facts_of(node.root / "back") == facts_of(node.root / "tree")
 
 
+def test_names_with_wildcards_are_no_patterns(node: Node) -> None:
+    pack(node.tree(), node.root / "x.pack")
+    (node.root / "tree" / "more").write_text("more")
+    pack(node.root / "tree", node.root / "y.pack")
+    node.run("pack", "x.pack", "-o", "node:run1", status=0)
+    node.run("pack", "y.pack", "-o", "node:run[1]", status=0)
+    node.run("unpack", "node:run[1]", "-o", "back", status=0)
+    assert node.names("home") == ["run1", "run[1]"]
+    assert (node.root / "back" / "more").read_text() == "more"
+
+
 def test_a_local_directory_with_a_colon_is_unpacked(node: Node) -> None:
     pack(node.tree(), node.root / "12:30.pack")
     node.run("unpack", "12:30.pack", status=0)

@@ -31,6 +31,7 @@ _LONGEST_LINE = 100
 #: Exit status of ssh when it has no connection.
 _NO_CONNECTION = 255
 _HOST_PATH = re.compile(r"((?:[^/:@]+@)?(?:\[[0-9A-Fa-f:.]+\]|[^/:\[\]]+)):(.*)", re.DOTALL)
+_WILDCARD = re.compile(r"[*?[]")
 _LISTED = re.compile(r"-\S+ +(\d+) (\S+ \S+) (.+)")
 _PROGRESS = re.compile(rb"\s*(\d+)\s+\d+%")
 _SENT = re.compile(rb"Literal data: (\d+) bytes")
@@ -141,7 +142,14 @@ def list_files(place: Place) -> Listing:
 
 
 def _text(place: Place) -> str:
-    return f"{place.host}:{place.local}" if isinstance(place, HostPath) else str(place.absolute())
+    """The place as rsync takes it: on the other host, it expands wildcards that have no
+    backslash."""
+    if not isinstance(place, HostPath):
+        return str(place.absolute())
+    path = place.local
+    if _WILDCARD.search(path):
+        path = re.sub(r"[][*?\\]", r"\\\g<0>", path)
+    return f"{place.host}:{path}"
 
 
 def _environment() -> dict[str, str]:
