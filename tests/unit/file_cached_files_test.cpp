@@ -61,6 +61,13 @@ TEST_F(CachedFiles, TheLeastRecentlyUsedAreRemovedFirst) {
   EXPECT_EQ(names_in(directory), "d");
 }
 
+TEST_F(CachedFiles, ThoseThatCannotBeRemovedCount) {
+  const CachedFile file{directory / "a.block", 10, 300}, missing{directory / "missing", 5, 200},
+      other_users{directory / "folder.block", 20, 100};
+  EXPECT_EQ(remove_least_recently_used({file, missing, other_users}, 10), 20U);
+  EXPECT_EQ(names_in(directory), "bcd");
+}
+
 TEST_F(CachedFiles, AUseIsNotedOnceInAnInterval) {
   constexpr std::int64_t kForever = INT64_MAX;
   note_use(directory / "a.block", kForever);

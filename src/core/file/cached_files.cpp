@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 #include "core/base/base.hpp"
@@ -37,8 +38,7 @@ std::uint64_t remove_least_recently_used(std::vector<CachedFile> files, std::uin
   std::ranges::sort(files, {}, &CachedFile::used);
   for (const CachedFile& file : files) {
     if (sum <= most) break;
-    ::unlink(file.path.c_str());
-    sum -= file.bytes;
+    if (::unlink(file.path.c_str()) == 0 || errno == ENOENT) sum -= file.bytes;
   }
   return sum;
 }

@@ -20,7 +20,7 @@ std::vector<CachedFile> list_cached_files(const std::string& directory, std::str
 /// Returns the sum of the bytes of files.
 std::uint64_t sum_of_bytes(const std::vector<CachedFile>& files);
 /// Removes the least recently used files until the others have at most so many bytes; returns the
-/// sum of the others.
+/// sum of the others, also of those of other users that cannot be removed.
 std::uint64_t remove_least_recently_used(std::vector<CachedFile> files, std::uint64_t most);
 /// Notes a use of a file if the last noted one is older than `interval` nanoseconds.
 void note_use(const std::string& path, std::int64_t interval);
