@@ -4,6 +4,8 @@ workers, and continued at any batch."""
 from __future__ import annotations
 
 import json
+import os
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
@@ -168,6 +170,35 @@ def test_lengths_of_a_field_are_learned_once_for_each_state_of_a_file(
     path.write_text('{"t": [1, 2, 3]}\n')
     assert Dataset(path).lengths("t").tolist() == [3]
     assert len(learned) == 3
+
+
+def test_a_child_forked_while_lengths_are_learned_locks_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARIO_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"t": [1, 2]}\n')
+    children, learn = [], sample_lengths._learn
+
+    def fork_and_fail(*_: Any) -> None:
+        children.append(os.fork())
+        if children[-1] == 0:
+            signal.pause()
+        raise ParioError("no records")
+
+    monkeypatch.setattr(sample_lengths, "_learn", fork_and_fail)
+    with pytest.raises(ParioError, match="no records"):
+        Dataset(path).lengths("t")
+    monkeypatch.setattr(sample_lengths, "_learn", learn)
+    other = os.fork()
+    if other == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(20)
+        os._exit(0 if Dataset(path).lengths("t").tolist() == [2] else 1)
+    status = os.waitpid(other, 0)[1]
+    os.kill(children[0], signal.SIGKILL)
+    os.waitpid(children[0], 0)
+    assert status == 0
 
 
 def test_lengths_are_those_of_the_records_that_the_arguments_divide(tmp_path: Path) -> None:

@@ -168,6 +168,28 @@ TEST_F(Blocks, AProcessThatIsKilledWhileItFetchesLocksNothing) {
   EXPECT_EQ(fetches, 1);
 }
 
+TEST_F(Blocks, AChildForkedDuringAFetchLocksNothing) {
+  BlockCache cache(scratch.path(), 100 * kBlock);
+  pid_t child = -1;
+  const BlockCache::Fetch fork_and_fail = [&](std::uint64_t, std::span<std::byte>) {
+    child = ::fork();
+    if (child == 0) ::pause();
+    return base::Status(base::Error{.number = EIO, .operation = "read"});
+  };
+  std::byte out[1];
+  EXPECT_FALSE(cache.read("s3://b/k", facts, 0, out, fork_and_fail).ok());
+  const pid_t reader = ::fork();
+  if (reader == 0) {
+    ::alarm(20);
+    ::_exit(read(cache, 0, 1) ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(reader, &status, 0);
+  EXPECT_EQ(status, 0);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
 TEST_F(Blocks, RemainsOfKilledProcessesAreRemoved) {
   const fs::path remains = fs::path(scratch.path()) / "a.block.1-0.part";
   std::ofstream(remains) << "x";

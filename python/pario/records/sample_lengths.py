@@ -119,4 +119,8 @@ def _lock(place: Path) -> Iterator[None]:
     with lock:
         with suppress(OSError):
             fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_UN)  # a child forked meanwhile shares the lock

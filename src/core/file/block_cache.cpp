@@ -89,9 +89,14 @@ std::uint64_t byte_of(const std::string& path) { return 1 + (base::xxh64(path) >
 class Lock {
  public:
   Lock(const std::string& directory, std::uint64_t byte)
-      : file_(::open((directory + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
-    base::lock_byte(file_.number(), F_WRLCK, byte, true);
+      : file_(::open((directory + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)),
+        byte_(byte) {
+    base::lock_byte(file_.number(), F_WRLCK, byte_, true);
   }
+  // A child that was forked meanwhile shares the open description, and so the lock.
+  ~Lock() { base::lock_byte(file_.number(), F_UNLCK, byte_, false); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
   std::uint64_t sum() const {
     std::uint64_t sum = UINT64_MAX / 2;
     return read_whole(file_.number(), 0, std::as_writable_bytes(std::span(&sum, 1)))
@@ -104,6 +109,7 @@ class Lock {
 
  private:
   base::Descriptor file_;
+  std::uint64_t byte_;
 };
 
 /// Removes remains of killed processes.

@@ -63,15 +63,18 @@ bool has_space_for(std::uint64_t bytes) {
 }
 
 // The lock of a name is a byte of the file, so that it ends with the process that has it.
-Lock::Lock(std::string_view name) {
+Lock::Lock(std::string_view name) : byte_(base::xxh64(name) >> 2) {
   base::Text<PATH_MAX> place;
   place.add(directory()).add("/locks");
   descriptor_ = base::open_file(place.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (descriptor_ >= 0) base::lock_byte(descriptor_, F_WRLCK, base::xxh64(name) >> 2, true);
+  if (descriptor_ >= 0) base::lock_byte(descriptor_, F_WRLCK, byte_, true);
 }
 
 Lock::~Lock() {
-  if (descriptor_ >= 0) base::close_file(descriptor_);
+  if (descriptor_ < 0) return;
+  // A child that was forked meanwhile shares the open description, and so the lock.
+  base::lock_byte(descriptor_, F_UNLCK, byte_, false);
+  base::close_file(descriptor_);
 }
 
 }  // namespace pario::node_cache::store

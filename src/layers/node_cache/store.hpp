@@ -32,6 +32,7 @@ class Lock {
   Lock& operator=(const Lock&) = delete;
 
  private:
+  std::uint64_t byte_;
   int descriptor_;
 };
 
