@@ -72,6 +72,13 @@ def test_python_sees_the_size_and_the_bytes(subfiled: Path, trace: Trace) -> Non
     assert run.stdout.split() == [str(len(DATA)), str(len(DATA)), "10122"]
 
 
+def test_forks_while_another_thread_asks_for_facts_end(
+    subfiled: Path, trace: Trace, build: Compile
+) -> None:
+    run = trace(build("unnamed.c"), subfiled)
+    assert (run.status, run.stderr) == (0, "")
+
+
 def test_a_file_that_is_opened_to_write_is_not_served(subfiled: Path, trace: Trace) -> None:
     script = "import os, sys; print(os.fstat(os.open(sys.argv[1], os.O_RDWR)).st_size)"
     assert trace(sys.executable, "-c", script, subfiled).stdout == "0\n"

@@ -58,6 +58,7 @@ class Copies {
       if (are_same(copies_[i].own, facts)) return facts = copies_[i].shown, true;
     return false;
   }
+  void unlock_in_child() { lock_ = 0; }
 
  private:
   /// Compares the time of creation too: another file may get the number later.
@@ -221,9 +222,20 @@ struct Status {
   }
 };
 
+/// _Fork, which runs no handlers of pthread_atfork.
+struct Fork {
+  static pid_t call(auto next) {
+    const pid_t child = next();
+    if (child == 0) after_fork_in_child();
+    return child;
+  }
+};
+
 }  // namespace
 
 bool is_active() { return hints::of_process().subfiles; }
+
+void after_fork_in_child() { copies.unlock_in_child(); }
 
 #define PARIO_THIS_LAYER subfiles
 #include "layers/chain/treatment_of.def"

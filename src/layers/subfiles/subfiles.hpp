@@ -10,6 +10,9 @@ namespace pario::subfiles {
 
 /// True if the setting asks for it. Reads the settings at the first call.
 bool is_active();
+/// Frees the lock of a thread that the child of a fork does not have. Called by a handler of
+/// pthread_atfork.
+void after_fork_in_child();
 /// The treatment of a function in column `subfiles` of treatments.def; null: none.
 void* treatment_of(symbols::Symbol symbol);
 

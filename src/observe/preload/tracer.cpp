@@ -14,6 +14,7 @@
 #include "layers/caching/caching.hpp"
 #include "layers/chain/chain.hpp"
 #include "layers/handles/handles.hpp"
+#include "layers/subfiles/subfiles.hpp"
 #include "observe/adios2/adios2.hpp"
 #include "observe/hdf5/hdf5.hpp"
 #include "observe/netcdf/netcdf.hpp"
@@ -87,9 +88,10 @@ void finish_at_exit(int status, void*) {
   finish_tracing(kEndExit, status);
 }
 
-/// Prepares the buffers for a fork, also for one by the C library itself, as in daemon(). The last
+/// Prepares the layers for a fork, also for one by the C library itself, as in daemon(). The last
 /// of the handlers before a fork, and the first ones after it.
 void follow_forks() {
+  if (subfiles::is_active()) pthread_atfork(nullptr, nullptr, subfiles::after_fork_in_child);
   if (!buffering::is_active()) return;
   const auto before = [] {
     if (pario_in_vfork_child != 0) return;
