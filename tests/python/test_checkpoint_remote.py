@@ -18,10 +18,12 @@ import numpy as np
 import pytest
 
 from pario import checkpoint, objects
-from pario.checkpoint import CheckpointError, Keep, Writer
+from pario.checkpoint import CheckpointError, Keep, Writer, remote
 from pario.checkpoint.geometry import whole
+from pario.checkpoint.manifest import Manifest
 from pario.checkpoint.remote import RemoteStore
 from pario.cli import main
+from pario.objects import stores
 from pario.ranks import node_name
 from tests.python.support.stores import Proxy, get, isolate_stores, put, run_s3_server
 from tests.python.support.threads import run, run_on_nodes
@@ -113,18 +115,69 @@ def test_a_writer_on_another_host_is_told_of(s3: Proxy, url: str, tmp_path: Path
 def test_a_manifest_that_could_not_be_written_is_of_the_same_writer(
     s3: Proxy, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = objects.write
+    update = objects.update
 
-    def write_and_fail(*arguments: Any) -> None:
-        write(*arguments)
+    def update_and_fail(*arguments: Any) -> None:
+        update(*arguments)
         raise OSError(errno.EIO, "no answer")
 
     with Writer(None, url) as writer:
-        for effect in (write_and_fail, lambda *_: write_and_fail(f"{url}/other", b"")):
+        for effect in (update_and_fail, lambda *_: update_and_fail(f"{url}/other", lambda _: b"")):
             with monkeypatch.context() as patch, pytest.raises(CheckpointError, match="no answer"):
-                patch.setattr(objects, "write", effect)
+                patch.setattr(objects, "update", effect)
                 writer.save(1, {"t": 1})
             writer.save(2, {"t": 2})
+    assert checkpoint.load(None, url).step == 2
+
+
+def save_between(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: range
+) -> list[str]:
+    """Saves by one Writer, while another one saves a step just before the manifest of the last is
+    written; returns the errors."""
+    errors = []
+    with Writer(None, url, stage=tmp_path / "a") as one:
+        for step in steps[:-1]:
+            one.save(step, {"t": step})
+        with Writer(None, url, stage=tmp_path / "b") as other:
+            encode = remote.encode_manifest
+
+            def save_before(manifest: Manifest) -> bytes:
+                monkeypatch.setattr(remote, "encode_manifest", encode)
+                other.save(100, {"t": 100})
+                return encode(manifest)
+
+            monkeypatch.setattr(remote, "encode_manifest", save_before)
+            try:
+                one.save(steps[-1], {"t": steps[-1]})
+            except CheckpointError as error:
+                errors.append(str(error))
+    return errors
+
+
+@pytest.mark.parametrize("saved", [1, 2], ids=["none before", "one before"])
+def test_of_two_writers_the_one_that_is_late_loses_nothing(
+    s3: Proxy, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saved: int
+) -> None:
+    errors = save_between(url, tmp_path, monkeypatch, range(saved))
+    assert "another Writer has saved" in "".join(errors)
+    assert checkpoint.load(None, url, step=100)["t"] == 100
+
+
+def test_a_store_without_conditional_requests_is_written(
+    s3: Proxy, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusal = "<Error><Code>NotImplemented</Code></Error>"
+    monkeypatch.setattr(stores, "_RETRIES", {**stores._RETRIES, "max_retries": 0})
+    s3.inject(
+        {"kind": "none", "path": "MANIFEST"},
+        {"kind": "none", "path": "MANIFEST"},
+        {"kind": "none", "path": "MANIFEST"},
+        {"kind": "status", "status": 501, "body": refusal, "path": "MANIFEST"},
+    )
+    save(url, range(1, 3))
+    manifests = [one for one in s3.requests() if one.path.endswith("/MANIFEST")]
+    assert [one.status for one in manifests if one.method == "PUT"] == [501, 200, 200]
     assert checkpoint.load(None, url).step == 2
 
 
@@ -180,7 +233,7 @@ def test_a_failed_upload_leaves_the_earlier_checkpoint(
 ) -> None:
     """Also if the object exists, but is not listed."""
 
-    def refuse(name: str, _: bytes) -> None:
+    def refuse(name: str, _: objects.Change) -> None:
         raise PermissionError(errno.EACCES, f"{name}: access is denied")
 
     save(url, range(1, 2))
@@ -188,7 +241,7 @@ def test_a_failed_upload_leaves_the_earlier_checkpoint(
     with pytest.raises(CheckpointError, match=f"{url}/step-00000002.h5: access is denied"):
         save(url, range(2, 3))
     assert checkpoint.load(None, url).step == 1
-    monkeypatch.setattr(objects, "write", refuse)
+    monkeypatch.setattr(objects, "update", refuse)
     with pytest.raises(CheckpointError, match=f"{url}/MANIFEST: access is denied"):
         save(url, range(2, 3))
     assert get(f"{s3.address}{url.removeprefix('s3:/')}/step-00000002.h5")

@@ -14,7 +14,7 @@ import secrets
 import shutil
 import warnings
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -64,14 +64,18 @@ def _naming_errors() -> Iterator[None]:
 
 def read_manifest(url: str) -> Manifest:
     """The manifest of a URL; an empty one if there is none. Raises CheckpointError."""
-    name = f"{url}/{MANIFEST}"
     with _naming_errors():
         try:
-            return decode_manifest(objects.read(name))
+            return _decode(url, objects.read(f"{url}/{MANIFEST}"))
         except FileNotFoundError:
             return Manifest()
-        except ValueError as error:
-            raise CheckpointError(f"{name}: {error}") from error
+
+
+def _decode(url: str, content: bytes) -> Manifest:
+    try:
+        return decode_manifest(content)
+    except ValueError as error:
+        raise CheckpointError(f"{url}/{MANIFEST}: {error}") from error
 
 
 def list_found(manifest: Manifest) -> list[Found]:
@@ -157,36 +161,53 @@ class RemoteStore(Store):
     def publish(self, step: int, select_removable: Select = lambda _: ()) -> Path:
         """Uploads a written checkpoint, lists it, and removes those selected. Returns its name."""
         name, new = self.path(step).name, self._new_entry(step)
-        with _naming_errors():
-            self._require_known()
-            objects.upload(new.path, f"{self.url}/{name}")
-            before = self._require_known()
+        removed: list[Found] = []
+
+        def list_new(content: bytes | None) -> bytes:
+            before = Manifest() if content is None else _decode(self.url, content)
+            self._require_known(before)
             others = [one for one in list_found(before) if one.step != step]
             ordered = sorted([*others, new], key=lambda one: one.key)
-            removed = [one for one in select_removable(ordered) if one is not new]
+            removed[:] = [one for one in select_removable(ordered) if one is not new]
             rows = [
                 (replace(one, path=Path(name)) if one is new else one).listed
                 for one in ordered
                 if one not in removed
             ]
-            last = max(before.last, new.generation)
-            self._written = Manifest(last, tuple(rows))
-            objects.write(f"{self.url}/{MANIFEST}", encode_manifest(self._written))
-            self._known = self._written
+            self._written = Manifest(max(before.last, new.generation), tuple(rows))
+            return encode_manifest(self._written)
+
+        with _naming_errors():
+            self._require_known(read_manifest(self.url))
+            objects.upload(new.path, f"{self.url}/{name}")
+            self._update_manifest(list_new)
         self._remove(removed)
         remove(new.path)
         return Path(name)
 
-    def _require_known(self) -> Manifest:
-        """The manifest. Raises CheckpointError if another Writer has written one."""
-        found = read_manifest(self.url)
+    def _update_manifest(self, change: Callable[[bytes | None], bytes]) -> None:
+        """Replaces the manifest. Raises CheckpointError if another Writer does meanwhile."""
+        try:
+            objects.update(f"{self.url}/{MANIFEST}", change)
+        except OSError as error:
+            if error.errno != errno.ESTALE:
+                raise
+            # A repeated request meets its own manifest if the first answer was lost.
+            if read_manifest(self.url) != self._written:
+                raise self._error_of_another() from error
+        self._known = self._written
+
+    def _require_known(self, found: Manifest) -> None:
+        """Raises CheckpointError if another Writer has written a manifest that was found."""
         if found not in (self._listed, self._written):
-            raise CheckpointError(
-                f"{self.url}: another Writer has saved checkpoints there meanwhile; expected one at"
-                " a time"
-            )
+            raise self._error_of_another()
         self._known = found
-        return found
+
+    def _error_of_another(self) -> CheckpointError:
+        return CheckpointError(
+            f"{self.url}: another Writer has saved checkpoints there meanwhile; expected one at a"
+            " time"
+        )
 
     def _remove(self, removed: Sequence[Found]) -> None:
         """Removes objects that are listed no more; an error is a warning."""

@@ -22,10 +22,11 @@ from contextlib import contextmanager
 from pario import _native
 from pario.objects.access import Objects
 from pario.objects.reader import ObjectReader
-from pario.objects.stores import PART
+from pario.objects.stores import PART, Change
 from pario.paths import is_url, local_path
 
 __all__ = [
+    "Change",
     "ObjectReader",
     "Objects",
     "download",
@@ -36,6 +37,7 @@ __all__ = [
     "read_head",
     "remove",
     "size_of",
+    "update",
     "upload",
     "use",
     "write",
@@ -140,6 +142,14 @@ def write(url: str, data: bytes) -> None:
     """Writes a small object. Raises OSError."""
     with _name_in_errors(url):
         _objects.write(url, data)
+
+
+def update(url: str, change: Change) -> None:
+    """Replaces a small object by the bytes that ``change`` makes of its bytes, or of None if there
+    is none. Raises OSError, ESTALE if another program has replaced it meanwhile and the store knows
+    conditional requests."""
+    with _name_in_errors(url):
+        _objects.update(url, change)
 
 
 def remove(url: str) -> None:

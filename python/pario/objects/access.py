@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from pario.objects.hedging import Hedge
-from pario.objects.stores import Store, open_store
+from pario.objects.stores import Change, Store, open_store
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -37,6 +37,11 @@ class Objects:
         """Writes a whole object."""
         store, name = self._locate(url)
         store.write(name, data)
+
+    def update(self, url: str, change: Change) -> None:
+        """Replaces a small object by the bytes that ``change`` makes of its bytes."""
+        store, name = self._locate(url)
+        store.update(name, change)
 
     def upload(self, path: str, url: str) -> None:
         """Writes a local file as an object, in parts."""

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+#: Makes the new bytes of an object of its bytes; None: there is none.
+Change = Callable[[bytes | None], bytes]
 
 #: Schemes of obstore.
 _OBSTORE = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl", "http", "https")
@@ -28,8 +31,9 @@ _BY_TIME = "time "
 _TIMES = ("LastModified", "last_modified", "mtime", "modificationTime", "modify", "created")
 #: Texts of servers about credentials that have expired.
 _EXPIRED = ("ExpiredToken", "TokenRefreshRequired", "token has expired", "AuthenticationFailed")
-
-
+#: Texts of errors of stores without conditional requests: of servers, and of obstore for an object
+#: without a version.
+_NO_CONDITIONS = ("501 Not Implemented", "NotImplemented", "ersion required", "ETag required")
 #: Bytes of a part of an upload, and the parts that are sent at the same time.
 PART, _PARTS = 16 << 20, 4
 #: Most parts of an object, by the rules of S3.
@@ -57,6 +61,11 @@ class Store(Protocol):
 
     def write(self, name: str, data: bytes) -> None:
         """Writes a whole object."""
+
+    def update(self, name: str, change: Change) -> None:
+        """Replaces an object by the bytes that ``change`` makes of its bytes, or of None if there
+        is none. OSError ESTALE: another program has replaced it meanwhile, where the store knows
+        conditional requests; else the last one wins."""
 
     def upload(self, name: str, path: str) -> None:
         """Writes a local file as an object, in parts and bounded memory."""
@@ -107,6 +116,7 @@ class _Obstore:
 
         self._obstore, self._root, self._process = obstore, root, os.getpid()
         self._store = _make_obstore(root)
+        self._has_conditions = True  # of requests that write, as far as is known
 
     def open(self, name: str, tail: int) -> tuple[int, int, str, Buffer]:
         with self._errors():
@@ -145,6 +155,37 @@ class _Obstore:
     def write(self, name: str, data: bytes) -> None:
         with self._errors():
             self._obstore.put(self._store, name, data)
+
+    def update(self, name: str, change: Change) -> None:
+        with self._errors():
+            content, mode = self._find(name)
+            data = change(content)
+            try:
+                if self._has_conditions:
+                    self._obstore.put(self._store, name, data, mode=mode)
+                    return
+            except self._obstore.exceptions.AlreadyExistsError as error:
+                raise _version_error() from error
+            except self._obstore.exceptions.BaseError as error:
+                if not self._knows_no_conditions(error):
+                    raise
+                self._has_conditions = False  # the answer took the repetitions of a minute
+            self._obstore.put(self._store, name, data)
+
+    def _find(self, name: str) -> tuple[bytes | None, Any]:
+        """The bytes of an object, and the mode of a request that replaces only these."""
+        try:
+            found = self._obstore.get(self._store, name)
+        except FileNotFoundError:
+            return None, "create"
+        content, meta = bytes(found.bytes()), found.meta
+        return content, {key: meta[key] for key in ("e_tag", "version") if meta.get(key)}
+
+    def _knows_no_conditions(self, error: Exception) -> bool:
+        """True if the store, or its server, answers that it knows no conditional requests."""
+        return isinstance(error, self._obstore.exceptions.NotSupportedError) or any(
+            one in str(error) for one in _NO_CONDITIONS
+        )
 
     def upload(self, name: str, path: str) -> None:
         with self._errors():
@@ -293,6 +334,14 @@ class _Fsspec:
     def write(self, name: str, data: bytes) -> None:
         with self._errors():
             self._files.pipe_file(self._url(name), data)
+
+    def update(self, name: str, change: Change) -> None:
+        """fsspec has no conditional requests."""
+        content = None
+        with suppress(FileNotFoundError):
+            size, _, version, _ = self.open(name, 0)
+            content = bytes(self.read(name, version, size, 0, size))
+        self.write(name, change(content))
 
     def upload(self, name: str, path: str) -> None:
         with self._errors():
