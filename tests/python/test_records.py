@@ -148,12 +148,21 @@ class TestDataset:
         dataset = Dataset(path)
         with path.open("a") as file:  # which changes no record
             file.write("dd\n")
-        os.utime(path, (1, 1))
         assert [bytes(one) for one in dataset[:]] == [b"aa", b"bbbb", b"cc"]
         path.write_text("cccc\naa\nbb\n")
         for read in (lambda: dataset[:], lambda: next(iter(Loader(dataset, 3)))):
             with pytest.raises(OSError, match="modified since it was opened"):
                 read()
+
+    def test_a_file_that_is_overwritten_in_the_middle_is_refused(self, tmp_path):
+        path, end = tmp_path / "a.txt", "x" * 99 + "\n"
+        path.write_text(end * 1000 + "aaa\nb\n" + end * 1000)
+        dataset = Dataset(path)
+        with path.open("r+") as file:
+            file.seek(100_000)
+            file.write("b\naaa\n")
+        with pytest.raises(OSError, match="modified since it was opened"):
+            dataset[:]
 
     def test_a_directory_is_read_without_packing(self, tree):
         dataset = Dataset(tree)

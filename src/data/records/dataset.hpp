@@ -40,8 +40,8 @@ class Dataset {
   base::Status read(std::uint64_t record, std::uint64_t offset, std::span<std::byte> out) const;
   /// Reads a whole stored record; returns the extent of its data. EBADMSG: it is damaged.
   base::Result<base::Extent> read(std::uint64_t record, std::span<std::byte> out) const;
-  /// ESTALE if the open local file was overwritten since it was indexed. Appended bytes and another
-  /// time alone change no record.
+  /// ESTALE if the open local file was modified since it was indexed. Bytes may be appended: of a
+  /// file of another size, both ends of the records are compared.
   base::Status check_unchanged() const;
   /// EBADMSG if the bytes of a whole record, read by other means, are damaged.
   base::Status check(std::uint64_t record, std::span<const std::byte> bytes) const;
