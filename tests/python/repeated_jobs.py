@@ -81,6 +81,17 @@ def open_for_parts(made: Job, passes: int, places: tuple[int, ...], parsing: flo
             add_events(made, 0, path, kind, **when)
 
 
+def map_again(made: Job, opens: int, calls: tuple[str, ...]) -> None:
+    """Opens and maps a large file again and again; 5 ms pass between two of the four calls."""
+    path, counts = "/scratch/model.safetensors", {"opens": opens, "closes": opens, "maps": opens}
+    add_record(made, 0, path, **counts, bytes_mapped=100 * MIB * opens, size_at_open=100 * MIB)
+    begin = np.arange(opens) * 0.03
+    for number, name in enumerate(calls):
+        kind = "map" if name in ("mmap", "munmap") else name
+        when = {"start": begin + 5e-3 * number, "duration": 1e-6, "function": name}
+        add_events(made, 0, path, kind, **when)
+
+
 def set_views(made: Job, views: int) -> None:
     """A view before each of 8000 tiny collective writes of 1 ms; a view takes 2 ms."""
     own = {"writes": 8000, "collective_writes": 8000, "bytes_written": 80_000, "write_time": 8.0}

@@ -12,6 +12,7 @@ from tests.python.jobs import add_events, add_function, add_record, make_job
 from tests.python.layer_jobs import copy_blocks, end_definitions, read_matrix, start_programs
 from tests.python.repeated_jobs import (
     broadcast_lines,
+    map_again,
     open_for_parts,
     parse_headers,
     read_columns,
@@ -228,3 +229,21 @@ def test_work_between_opens_for_the_parts_of_a_header_is_repeated(
     open_for_parts(made, passes, places, 1e-3)
     found = {one.rule: one.seconds for one in analyze(made).findings}
     assert found.get("open-close-loop", 0.0) == pytest.approx(seconds, abs=0.15)
+
+
+@pytest.mark.parametrize(
+    ("opens", "calls", "seconds"),
+    [
+        (400, ("open", "mmap", "close", "munmap"), 2.0),
+        (50, ("open", "mmap", "close", "munmap"), 0.0),
+        (400, ("open", "mmap", "munmap", "close"), 0.0),
+    ],
+    ids=["library", "few opens", "used while open"],
+)
+def test_work_between_a_mapping_and_the_close_of_its_descriptor_sets_it_up(
+    opens: int, calls: tuple[str, ...], seconds: float
+) -> None:
+    made = job(wall=30.0)
+    map_again(made, opens, calls)
+    found = {one.rule: one.seconds for one in analyze(made).findings}
+    assert found.get("open-close-loop", 0.0) == pytest.approx(seconds, abs=0.1)

@@ -173,12 +173,7 @@ def find_mapped_seconds(job: Job) -> Floats:
     """Return the seconds in which a file was mapped, without the calls, summed over its mappings;
     NaN for rows without an event of each of these calls, and with two mappings at a time."""
     events, rows = job.events, len(job.records)
-    calls = _Calls.of(job, "map")
-    begins, ends = (
-        job.select_functions(names.__contains__)[events["function"][calls.event]]
-        for names in (("mmap", "mmap64"), ("munmap",))
-    )
-    maps, unmaps = calls.choose(begins), calls.choose(ends)
+    maps, unmaps = _find_mappings(job)
     known = (maps.count(rows) == job.records["maps"]) & (maps.count(rows) > 0)
     known &= unmaps.count(rows) == maps.count(rows)
     maps, unmaps = maps.choose(known[maps.row]), unmaps.choose(known[unmaps.row])
@@ -187,6 +182,48 @@ def find_mapped_seconds(job: Job) -> Floats:
     row = np.sort(maps.row)
     known[row[1:][(row[1:] == row[:-1]) & (begin[1:] < end[:-1])]] = False
     return np.where(known, sums(row, end - begin, rows), np.nan)
+
+
+def find_setup_seconds(job: Job) -> Floats:
+    """Return the seconds between the mapping of a file and the close of its descriptor, summed over
+    its opens, where the mapping outlives the descriptor: a library that opens a file checks and
+    parses its header in that time. NaN for rows without an event of each of these calls, and with
+    other orders of them."""
+    rows = len(job.records)
+    begins, ends, opens, closes = (
+        *_find_mappings(job),
+        _Calls.of(job, "open"),
+        _Calls.of(job, "close"),
+    )
+    counts = begins.count(rows)
+    known = (counts == job.records["opens"]) & (counts > 0)
+    for calls in (ends, opens, closes):
+        known &= calls.count(rows) == counts
+    start, events = job.events["start"], job.events
+    opened, mapped, closed, unmapped = (
+        calls.choose(known[calls.row]).sort(times, job.wall)
+        for calls, times in (
+            (opens, start),
+            (begins, start + events["duration"]),
+            (closes, start),
+            (ends, start),
+        )
+    )
+    row = np.sort(begins.choose(known[begins.row]).row)
+    ordered = (opened < mapped) & (mapped <= closed) & (closed < unmapped)
+    ordered &= np.append(unmapped[:-1] < opened[1:], True)[: len(row)]
+    known[row[~ordered]] = False
+    return np.where(known, sums(row, closed - mapped, rows), np.nan)
+
+
+def _find_mappings(job: Job) -> tuple[_Calls, _Calls]:
+    """Return the calls that map files, and those that end it."""
+    calls = _Calls.of(job, "map")
+    begins, ends = (
+        job.select_functions(names.__contains__)[job.events["function"][calls.event]]
+        for names in (("mmap", "mmap64"), ("munmap",))
+    )
+    return calls.choose(begins), calls.choose(ends)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from pario.see.analyze.rules.calling import (
     claim_work,
     find_parsing,
     find_repeated_work,
+    find_setup,
 )
 from pario.see.analyze.rules.small_calls import claim_excess
 
@@ -281,16 +282,19 @@ def _claim_work(
 
 def _find_parsing(facts: Facts, rows: Ints) -> Floats:
     """Return, per row, the seconds of computation that parses the same bytes after each open: all
-    while a small file is open whose bytes are read each time, or the
-    time after reads of places that an earlier open read."""
+    while a small file is open whose bytes are read each time, the time after reads of places that
+    an earlier open read, or that in which a library sets up a mapping."""
     records = facts.records[rows]
     again = are_parsed_often(facts, rows)
     again &= records["bytes_read"] >= 0.5 * MANY_PARSED * facts.read_extent[rows]
-    whole, repeated = np.zeros((2, len(rows)))
+    whole, repeated, set_up = np.zeros((3, len(rows)))
     whole[again] = find_parsing(facts, rows[again])
     often = records["opens"] >= MANY_PARSED
     repeated[often] = find_repeated_work(facts, rows[often])
-    return np.maximum(whole, repeated)
+    mapped = records["maps"] >= MANY_PARSED
+    if mapped.any():
+        set_up[mapped] = find_setup(facts, rows[mapped])
+    return np.maximum(np.maximum(whole, repeated), set_up)
 
 
 def _library_rows(facts: Facts, rows: Ints) -> tuple[Ints, Mask]:
@@ -369,9 +373,10 @@ LOOP = Rule(
         " computation while it is open and not written, as parsing (at most"
         f" {wording.seconds(LONGEST_PARSING)} each, or {wording.seconds(PARSING)} for each"
         " byte), and of any file opened so often that after reads at places which an earlier open"
-        " read. Of HDF5 files also the reads and writes of the library, and of files that are"
-        " read and extended in each open the reads and seeks. With events also the program's"
-        " time between the calls, at most"
+        " read, or between its mapping and the close of its descriptor, if the mapping stays. Of"
+        " HDF5 files also the reads and writes of the library, and of files that are read and"
+        " extended in each open the reads and seeks. With events also the program's time between"
+        " the calls, at most"
         f" {OPEN_WORK.text} for each, {LIBRARY_WORK.text} for calls of HDF5, and"
         f" {COMPRESSED_WORK.text} for compressed files."
     ),
