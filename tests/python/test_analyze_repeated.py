@@ -247,3 +247,10 @@ def test_work_between_a_mapping_and_the_close_of_its_descriptor_sets_it_up(
     map_again(made, opens, calls)
     found = {one.rule: one.seconds for one in analyze(made).findings}
     assert found.get("open-close-loop", 0.0) == pytest.approx(seconds, abs=0.1)
+
+
+def test_seeks_of_mpi_files_are_replaced_by_calls_of_mpi() -> None:
+    made = job(2, wall=30.0)
+    counts = {"reads": 200_000, "seeks": 200_000, "bytes_read": 24 * 200_000, "end_read": 10**7}
+    add_record(made, [0, 1], "/scratch/f", "mpiio", **counts, seek_time=5.0, read_time=1.0)
+    assert "MPI_File_read_at" in find(made, "seek-storm").fixes[0].text

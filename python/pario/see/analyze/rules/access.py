@@ -316,8 +316,10 @@ def _seeks(facts: Facts, subject: Scene) -> Candidate:
         ),
         fixes=(
             code(
-                "Use pread/pwrite, which take the offset; ask for the file's length once (fstat),"
-                " not by seeking to its end."
+                "Use MPI_File_read_at or MPI_File_write_at, which take the offset."
+                if subject.layers == ("mpiio",)
+                else "Use pread/pwrite, which take the offset; ask for the file's length once"
+                " (fstat), not by seeking to its end."
             ),
             code(
                 "Sort the records by offset, or read the whole file in blocks of some MiB and take"
