@@ -254,3 +254,24 @@ def test_seeks_of_mpi_files_are_replaced_by_calls_of_mpi() -> None:
     counts = {"reads": 200_000, "seeks": 200_000, "bytes_read": 24 * 200_000, "end_read": 10**7}
     add_record(made, [0, 1], "/scratch/f", "mpiio", **counts, seek_time=5.0, read_time=1.0)
     assert "MPI_File_read_at" in find(made, "seek-storm").fixes[0].text
+
+
+@pytest.mark.parametrize(
+    ("makes", "queued", "seconds"),
+    [(True, 60.0, 4.8), (True, 0.0, 0.0), (False, 60.0, 40.0)],
+    ids=["busy processors", "free processors", "never made"],
+)
+def test_asking_until_another_process_makes_a_file_costs_the_time_of_others(
+    makes: bool, queued: float, seconds: float
+) -> None:
+    made = make_job(2, 100.0, has={"posix", "per_rank", "cpu"})
+    calls = {"stats": 1_000_000, "stat_time": 40.0, "failed": 999_999}
+    add_record(made, 1, "/scratch/done", **calls)
+    add_record(made, 0, "/scratch/done" if makes else "/scratch/other", opens=1)
+    made.processes["cpu_user"], made.processes["processors"] = 40.0, 2
+    made.processes["run_queue_delay"] = queued * 1e9
+    found = {one.rule: one for one in analyze(made).findings}
+    assert ("stat-storm" in found) == (seconds > 0)
+    if seconds:
+        assert found["stat-storm"].seconds == pytest.approx(seconds, rel=0.02)
+        assert (found["stat-storm"].remedy == "waiting for files without asking") == makes

@@ -8,7 +8,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze import idioms
-from pario.see.analyze.arrays import Floats, sums
+from pario.see.analyze.arrays import Floats, Ints, Mask, sums
 from pario.see.analyze.cells import KINDS, WRITE, WRITES
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Claim, claim_all
@@ -17,6 +17,7 @@ from pario.see.analyze.rules import databases
 from pario.see.analyze.rules.base import (
     Candidate,
     Rule,
+    Scene,
     all_but_one,
     code,
     fact,
@@ -24,12 +25,13 @@ from pario.see.analyze.rules.base import (
     sum_seconds,
 )
 from pario.see.analyze.rules.call_words import stat_words, sync_words
-from pario.see.analyze.rules.calling import Work, claim_work
+from pario.see.analyze.rules.calling import Work, claim_work, find_running_shares
 from pario.see.analyze.rules.imports import find_packages
 from pario.see.analyze.rules.small_calls import excess
 
 STAT, SYNC = (KINDS.index(kind) for kind in ("stat", "sync"))
 MANY_STATS = 1000
+MANY_POLLS, POLLED = 100, 0.9  # stat calls, and the part of them that find no file
 STAT_WORK = Work(idioms.ask_for_a_name, "asking for a name")
 
 
@@ -47,13 +49,10 @@ def _stat_storms(facts: Facts) -> Iterator[Candidate]:
         return
     subject = scene(facts, mask, facts.cells[:, STAT])
     rows, count = subject.rows, subject.total("stats")
-    needless = all_but_one(stats[rows])
+    polled = find_polled(facts)[rows]
+    needless = all_but_one(stats[rows]) * np.where(polled, _displaced_share(facts, rows), 1.0)
     yield subject.candidate(
-        title=f"{wording.count(count)} {stat_words(facts, rows)} on {subject.place}",
-        cause=(
-            "Asking for a file's size or existence is a request to the metadata server each time;"
-            " the answer was known already."
-        ),
+        **_describe_stats(subject, polled),
         confidence="high",
         evidence=(
             fact(
@@ -81,8 +80,49 @@ def _stat_storms(facts: Facts) -> Iterator[Candidate]:
         method=(
             "time in stat calls beyond the first per process and file, and the program's time"
             f" between them, at most {STAT_WORK.text} for each"
+            + ("; of waiting for files the part that it takes from others" * bool(polled.any()))
         ),
     )
+
+
+def _describe_stats(subject: Scene, polled: Mask) -> dict[str, str]:
+    """Return title and cause; ``polled``: rows whose process waits for another to make the file."""
+    facts, rows, count = subject.facts, subject.rows, subject.total("stats")
+    words = stat_words(facts, rows)
+    if facts.calls("stats")[rows[polled]].sum() > 0.5 * count:
+        return {
+            "title": f"{wording.count(count)} {words} wait for {subject.place}",
+            "cause": (
+                "The program asks again and again until another process has made the file. It"
+                " waits for that process, and takes processor time from others meanwhile."
+            ),
+            "remedy": "waiting for files without asking",
+        }
+    return {
+        "title": f"{wording.count(count)} {words} on {subject.place}",
+        "cause": (
+            "Asking for a file's size or existence is a request to the metadata server each time;"
+            " the answer was known already."
+        ),
+    }
+
+
+def find_polled(facts: Facts) -> Mask:
+    """True for rows of a process that asks for a file until another process of the job makes it."""
+    stats, opens = facts.calls("stats"), facts.calls("opens")
+    waits = (stats >= MANY_POLLS) & (facts.column("failed") >= POLLED * stats) & (opens == 0)
+    return np.asarray(waits & (facts.per_file(opens)[facts.file] > 0))
+
+
+def _displaced_share(facts: Facts, rows: Ints) -> Floats:
+    """Return, per row, the part of its time that the other lanes would gain if it waited without a
+    processor: none if they never wait for one."""
+    lanes = np.arange(facts.ranks)
+    running = find_running_shares(facts, lanes)
+    others = np.array([(1.0 - running)[lanes != lane].max(initial=0.0) for lane in lanes])
+    processors = max(int(facts.job.processes["processors"].max(initial=0)), 1)
+    share = np.append(running * others / processors, 0.0)  # the last for rows of several ranks
+    return np.asarray(share[facts.lane[rows]])
 
 
 def _sync_storms(facts: Facts) -> Iterator[Candidate]:
@@ -184,7 +224,8 @@ STATS = Rule(
     ),
     estimate=(
         "Time in these calls beyond the first per process and file, and the program's time"
-        f" between them, at most {STAT_WORK.text} for each (needs events)."
+        f" between them, at most {STAT_WORK.text} for each (needs events). Of calls that wait until"
+        " another process has made the file only the processor time that others wait for."
     ),
     advice="Ask once and keep the answer.",
     control="One stat per file.",
