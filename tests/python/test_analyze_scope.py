@@ -150,10 +150,17 @@ def test_syncs_of_duckdb_get_advice_for_duckdb(path: str, told: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
-    [("/data/a.db-journal", True), ("/data/a.db-wal", True), ("/data/a.db", False)],
+    ("path", "syncs", "said"),
+    [
+        ("/data/a.db-journal", 800, {"sync-storm": True}),
+        ("/data/a.db-wal", 800, {"sync-storm": True}),
+        ("/data/a.db-journal", 0, {"open-close-loop": True}),
+        ("/data/a.db", 800, {"sync-storm": False, "open-close-loop": False}),
+    ],
 )
-def test_syncs_of_sqlite_get_advice_for_sqlite(path: str, told: bool) -> None:
+def test_commits_of_sqlite_get_advice_for_sqlite(
+    path: str, syncs: int, said: dict[str, bool]
+) -> None:
     job = make_job(1)
     add_record(
         job,
@@ -164,16 +171,14 @@ def test_syncs_of_sqlite_get_advice_for_sqlite(path: str, told: bool) -> None:
         open_time=2.0,
         writes=1000,
         bytes_written=1_000_000,
-        syncs=800,
-        sync_time=5.0,
+        syncs=syncs,
+        sync_time=5.0 if syncs else 0.0,
     )
-    said = {
+    rules = ("sync-storm", "open-close-loop")
+    assert said == {
         finding.rule: any(fix.text.startswith("SQLite:") for fix in finding.fixes)
         for finding in analyze(job).findings
-    }
-    assert {name: said[name] for name in ("sync-storm", "open-close-loop")} == {
-        "sync-storm": told,
-        "open-close-loop": told,
+        if finding.rule in rules
     }
 
 
@@ -241,3 +246,16 @@ def test_files_that_a_program_stages_in_memory_are_its_own() -> None:
     job = make_job(1, wall=10.0)
     add_record(job, 0, "/dev/shm/input.h5", opens=1, reads=1, bytes_read=1000)
     assert "library" not in groups(job)
+
+
+@pytest.mark.parametrize("slow", ["sync_time", "other_time", "open_time"])
+def test_commits_of_sqlite_are_one_finding_whichever_call_is_slow(slow: str) -> None:
+    made = make_job(1, 100.0, has={"posix", "per_rank", "meta_split"})
+    times = {"sync_time": 2.0, "other_time": 2.0, "open_time": 2.0} | {slow: 20.0}
+    calls = {"opens": 400, "closes": 400, "syncs": 400, "writes": 800, "others": 400}
+    add_record(made, 0, "/scratch/a.db-journal", **calls, **times, bytes_written=400 * 512)
+    moved = {"writes": 400, "bytes_written": 400 * 4096}
+    add_record(made, 0, "/scratch/a.db", opens=1, syncs=400, sync_time=1.0, **moved)
+    first = analyze(made).findings[0]
+    assert first.rule == "sync-storm"
+    assert first.seconds == pytest.approx(24.9, abs=0.2)

@@ -29,7 +29,9 @@ from pario.see.analyze.rules.calling import Work, claim_work, find_running_share
 from pario.see.analyze.rules.imports import find_packages
 from pario.see.analyze.rules.small_calls import excess
 
-STAT, SYNC = (KINDS.index(kind) for kind in ("stat", "sync"))
+STAT, SYNC, OPEN, CLOSE, OTHER = (
+    KINDS.index(kind) for kind in ("stat", "sync", "open", "close", "other")
+)
 MANY_STATS = 1000
 MANY_POLLS, POLLED = 100, 0.9  # stat calls, and the part of them that find no file
 STAT_WORK = Work(idioms.ask_for_a_name, "asking for a name")
@@ -135,6 +137,7 @@ def _sync_storms(facts: Facts) -> Iterator[Candidate]:
     needless = all_but_one(facts.syncs_in_turn[rows])
     took = sum_seconds(facts, rows, SYNC) + float(waited[rows].sum())
     words = sync_words(facts, rows)
+    commits = databases.find_sqlite(facts)[rows]  # each makes and removes a journal, too
     yield subject.candidate(
         title=(
             f"{wording.count(count)} {words} on {subject.place},"
@@ -167,8 +170,15 @@ def _sync_storms(facts: Facts) -> Iterator[Candidate]:
                 "Where every record must survive a crash, collect several and sync them together."
             ),
         ),
-        claims=[*claim_all(facts, rows, (SYNC,), needless), Claim(rows, WRITE, waited[rows])],
-        method=f"time in {words}, all but one per file and process (or chain of processes)",
+        claims=[
+            *claim_all(facts, rows, (SYNC,), needless),
+            Claim(rows, WRITE, waited[rows]),
+            *claim_all(facts, rows[commits], (OPEN, CLOSE, OTHER), needless[commits]),
+        ],
+        method=(
+            f"time in {words}, all but one per file and process (or chain of processes)"
+            + ("; and in calls that make and remove SQLite's journals" * bool(commits.any()))
+        ),
     )
 
 
@@ -204,7 +214,8 @@ SYNCS = Rule(
     estimate=(
         "Time in all sync calls but one per file and process (or chain of processes); with O_SYNC,"
         " and in Darshan logs, which add that time to the time of writes, time of writes minus"
-        " their bytes at the reference rate and the usual cost of a call."
+        " their bytes at the reference rate and the usual cost of a call. Of SQLite also the opens,"
+        " closes and removals of journals: a commit has each of these calls."
     ),
     advice="Sync once, after the last write.",
     control="One fsync at the end.",
