@@ -335,6 +335,54 @@ TEST(RunAhead, ReadsInASeriesOfWritesSeeTheBytesOfAllRanks) {
   });
 }
 
+/// Reads in the same manner as write_at().
+base::Result<char> read_at(SharedFile& file, std::uint64_t offset) {
+  std::vector<std::byte> buffer(kPiece);
+  const auto read = file.move_run(plan::Direction::read, base::Extent::at(offset, kPiece),
+                                  buffer.data(), With::together, "read_all");
+  if (!read) return read.error();
+  return static_cast<char>(buffer[0]);
+}
+
+/// Makes calls until both directions have had series, far behind the bytes that the tests look at.
+/// Another meeting comes 13 calls later.
+void begin_series_of_both(SharedFile& file, int rank) {
+  begin_series(file, rank);
+  for (int call = 0; call < kBeforeSeries; ++call)
+    EXPECT_TRUE(read_at(file, 100'000 + static_cast<std::uint64_t>(rank) * kPiece).ok());
+}
+
+TEST(RunAhead, CallsOfBothDirectionsDoWithoutMeetings) {
+  const Directory directory;
+  with_file(kTwo, fresh(directory / "both"), [](SharedFile& file, comm::Comm& ranks) {
+    begin_series_of_both(file, ranks.rank());
+    const std::uint64_t before = file.statistics().ran_ahead;
+    const auto own = static_cast<std::uint64_t>(ranks.rank()) * kPiece;
+    for (char fill : {'a', 'b'}) {
+      EXPECT_OK(write_at(file, own, fill));
+      const auto read = read_at(file, kPiece - own);
+      EXPECT_TRUE(read.ok() && *read == fill) << "the bytes of the other rank";
+    }
+    EXPECT_EQ(file.statistics().ran_ahead, before + 3) << "a turn counts: the series has 7 calls";
+  });
+}
+
+TEST(RunAhead, AReadWaitsForLateWritesBeforeIt) {
+  const Directory directory;
+  with_file(kTwo, fresh(directory / "late"), [](SharedFile& file, comm::Comm& ranks) {
+    begin_series_of_both(file, ranks.rank());
+    const auto sleep = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+    if (ranks.rank() == 1) sleep();
+    EXPECT_OK(write_at(file, ranks.rank() == 0 ? 500 : 0, 'n'));
+    const auto read = read_at(file, 0);
+    EXPECT_TRUE(read.ok() && *read == 'n');
+    if (ranks.rank() == 0) sleep();
+    const auto again = read_at(file, 0);
+    EXPECT_TRUE(again.ok() && *again == 'n') << "the write of the other rank comes later";
+    EXPECT_OK(write_at(file, ranks.rank() == 1 ? 0 : 500, 'o'));
+  });
+}
+
 /// Opens one file for each rank; the writes of rank 1 below 100 fail.
 Opener failing_below_100(const comm::Comm& ranks) {
   const bool mine = ranks.rank() == 1;
@@ -441,6 +489,26 @@ TEST(RunAhead, ARankThatLeavesBecauseOfItsErrorExplainsItself) {
   });
 }
 
+TEST(RunAhead, ARankThatTurnsDoesNotWaitForOneThatHasLeft) {
+  const Directory directory;
+  comm::run_as_threads(kTwo, [&](const std::shared_ptr<comm::Comm>& ranks) {
+    auto file = SharedFile::open(ranks, fresh(directory / "turns"), failing_below_100(*ranks));
+    ASSERT_TRUE(file.ok());
+    begin_series_of_both(**file, ranks->rank());
+    base::Status status;
+    if (ranks->rank() == 1) {
+      EXPECT_FALSE(write_at(**file, 0, 'b').ok());
+      status = (*file)->close();
+    } else {
+      EXPECT_OK(write_at(**file, 5000, 'a'));
+      EXPECT_OK(write_at(**file, 5000, 'a'));
+      for (int call = 0; call < 20 && status; ++call) status = read_at(**file, 5000).status();
+    }
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().number, ENOSPC) << status.error().text();
+  });
+}
+
 TEST(RunAhead, ARankInACallOfAnotherKindIsFound) {
   const Directory directory;
   with_file(kTwo, fresh(directory / "kind"), [](SharedFile& file, comm::Comm& ranks) {
@@ -481,9 +549,15 @@ struct RandomCall {
 
 constexpr std::uint64_t kSize = 2000;
 
-RandomCall random_call(pattern::Random& random, std::size_t ranks) {
-  RandomCall call{random.one_in(12) ? plan::Direction::read : plan::Direction::write, {}, 0};
-  if (random.one_in(15)) call.piece = 1 + random.upto(20);
+/// A call of a program in which one call in `turns` has another direction than the one before, and
+/// one in `shapes` has pieces.
+RandomCall random_call(pattern::Random& random, std::size_t ranks, plan::Direction before,
+                       std::uint64_t turns, std::uint64_t shapes) {
+  RandomCall call{before, {}, 0};
+  if (random.one_in(turns))
+    call.direction =
+        before == plan::Direction::read ? plan::Direction::write : plan::Direction::read;
+  if (random.one_in(shapes)) call.piece = 1 + random.upto(20);
   std::uint64_t begin = random.upto(kSize / 2);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const std::uint64_t length = random.one_in(10) ? 0 : random.upto(kSize / 2 / ranks);
@@ -513,8 +587,11 @@ void play_calls(std::uint64_t seed) {
   SCOPED_TRACE("PARIO_TEST_SEED=" + std::to_string(seed));
   pattern::Random random(seed);
   const std::vector<int> shape(2 + random.upto(2), 0);
+  const std::uint64_t turns = 1 + random.upto(12), shapes = 15 + random.upto(200);
   std::vector<RandomCall> calls;
-  for (int i = 0; i < 150; ++i) calls.push_back(random_call(random, shape.size()));
+  for (plan::Direction before = plan::Direction::write; calls.size() < 200;
+       before = calls.back().direction)
+    calls.push_back(random_call(random, shape.size(), before, turns, shapes));
   const Directory directory;
   with_file(shape, fresh(directory / "calls"), [&](SharedFile& file, comm::Comm& ranks) {
     pattern::Random own(seed * 31 + static_cast<std::uint64_t>(ranks.rank()));

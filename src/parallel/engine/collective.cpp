@@ -68,16 +68,16 @@ base::Result<std::uint64_t> CollectiveAccess::run(CollectiveCalls& calls, Direct
 }
 
 bool CollectiveAccess::expects_run(CollectiveCalls& calls, Direction direction) {
-  return calls.needs_no_meeting(direction, false) && calls.run_ahead()->expects_run();
+  return calls.needs_no_meeting(direction, false) && calls.run_ahead()->expects_run(direction);
 }
 
 CollectiveAccess::BegunRun CollectiveAccess::begin_run(CollectiveCalls& calls, Direction direction,
                                                        base::Extent where, const char* name) {
   RunAhead& ahead = *calls.run_ahead();
-  const std::uint64_t number = calls.begin_without_meeting(name);
+  const std::uint64_t number = calls.begin_without_meeting(direction, name);
   if (direction == Direction::read) {
     ahead.begin_read(number);
-    return {number, false};
+    return {number, ahead.must_wait(number, {})};
   }
   ahead.begin_run(number, where);
   return {number, ahead.overlaps_others(number, where)};
@@ -123,7 +123,8 @@ base::Result<std::uint64_t> CollectiveAccess::meet_and_execute(Access& access) {
 /// A call of a series. If it differs on all ranks, they are all here, and meet.
 base::Result<std::uint64_t> CollectiveAccess::run_without_meeting(Access& access) {
   RunAhead& ahead = *access.calls.run_ahead();
-  const std::uint64_t number = access.calls.begin_without_meeting(access.call.name);
+  const std::uint64_t number =
+      access.calls.begin_without_meeting(access.call.direction, access.call.name);
   ahead.begin(number, access.call.summary);
   if (!ahead.is_usual()) {
     const Timer timer(access.statistics.transfer.wait_ns);
@@ -151,6 +152,7 @@ base::Result<std::uint64_t> CollectiveAccess::move_in_order(Access& access, std:
   const bool writes = access.call.direction == Direction::write;
   const base::Extent span = writes ? access.call.summary.span : base::Extent{};
   if (ahead.must_wait(number, span)) {
+    const Timer timer(access.statistics.transfer.wait_ns);
     comm::Watchdog watch = access.calls.watchdog(access.call);
     const base::Status waited = ahead.wait_for_earlier(number, span, watch.patience());
     if (!waited) {
@@ -179,7 +181,7 @@ void CollectiveAccess::refuse(CollectiveCalls& calls, Direction direction, const
   if (!KeptWrites::merges(direction, policy)) kept_.errors().put_error(flush_merged(calls));
   Call call = describe_call(direction, name, policy);
   if (calls.needs_no_meeting(direction, call.compare_names)) {
-    calls.run_ahead()->pass(calls.begin_without_meeting(name));
+    calls.run_ahead()->pass(calls.begin_without_meeting(direction, name));
     return calls.defer_error(context_.complete_error(error, name));
   }
   call.error = error;

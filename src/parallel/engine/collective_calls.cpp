@@ -72,8 +72,9 @@ bool CollectiveCalls::needs_no_meeting(plan::Direction direction, bool compare_n
   return run_ahead_ && run_ahead_->continues(direction) && !compare_names && !comm_->has_failed();
 }
 
-std::uint64_t CollectiveCalls::begin_without_meeting(const char* name) {
+std::uint64_t CollectiveCalls::begin_without_meeting(plan::Direction direction, const char* name) {
   comm_->note_call(name);
+  if (run_ahead_->is_turn(direction)) run_ahead_->turn(++sequence_, direction);
   run_ahead_->skip_meeting();
   return ++sequence_;
 }
@@ -84,7 +85,7 @@ void CollectiveCalls::make_up_for_missed_call() {
   std::optional<Call> missed = take_missed_call();
   if (!missed) return;
   if (!missed->moves_data || !run_ahead_->continues(missed->direction)) return miss(*missed);
-  run_ahead_->pass(begin_without_meeting(missed->name));
+  run_ahead_->pass(begin_without_meeting(missed->direction, missed->name));
   defer_error(complete_error(*missed->error, *missed));
 }
 
@@ -118,6 +119,7 @@ base::Result<CollectiveCalls::Notices> CollectiveCalls::meet(const Call& call) {
 base::Result<CollectiveCalls::Notices> CollectiveCalls::exchange_notices(
     const Call& call, const std::optional<Call>& missed) {
   comm_->announce(call.name);
+  if (run_ahead_) run_ahead_->enter_meeting();
   comm::Watchdog watch = watchdog(call);
   own_ = {.sequence = ++sequence_,
           .call = encode_call(call),

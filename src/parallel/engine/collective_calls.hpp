@@ -54,7 +54,7 @@ class CollectiveCalls {
   /// True if this call belongs to a series (see RunAhead): begin_without_meeting() replaces meet().
   bool needs_no_meeting(plan::Direction direction, bool compare_names);
   /// Returns the number of the call.
-  std::uint64_t begin_without_meeting(const char* name);
+  std::uint64_t begin_without_meeting(plan::Direction direction, const char* name);
   std::uint64_t number() const { return sequence_; }  ///< of the latest call
   /// Keeps the error of this rank's part of a call, which the other ranks do not know. The next
   /// meeting shares it with them.

@@ -6,7 +6,6 @@ namespace pario::engine {
 namespace {
 
 constexpr std::uint64_t kMostDoublings = 8;
-constexpr std::uint64_t kFirstMeetings = 3;  // without a series after them
 static_assert((1 << kMostDoublings) - 1 == RunAhead::kMost);
 
 bool overlap(base::Extent a, base::Extent b) { return !base::intersection(a, b).empty(); }
@@ -40,10 +39,11 @@ void RunAhead::begin_series(plan::Direction direction, std::span<const pattern::
   const bool suits = direct && std::ranges::none_of(ranks, [](const pattern::Summary& rank) {
                        return shape_of(rank) == Shape::other;
                      });
-  std::uint64_t& streak = streaks_[direction == plan::Direction::write ? 1 : 0];
+  auto& [streak, usual] = learned_[direction == plan::Direction::write ? 1 : 0];
   streak = suits ? streak + 1 : 0;
+  usual = shape_of(mine);
   direction_ = direction;
-  usual_ = shape_of(mine);
+  turned_after_ = 0;
   const std::uint64_t doublings =
       std::min(streak - std::min(streak, kFirstMeetings), kMostDoublings);
   left_ = (std::uint64_t{1} << doublings) - 1;
@@ -61,13 +61,14 @@ void RunAhead::publish(std::uint64_t number, base::Extent extent, bool differs) 
 base::Result<bool> RunAhead::all_differ(std::uint64_t number,
                                         const comm::Patience& patience) const {
   const auto have_begun = [&] {
-    return std::ranges::all_of(lines_,
-                               [&](const Line& line) { return line.begun.load() >= number; });
+    return std::ranges::all_of(
+        lines_, [&](const Line& line) { return line.begun.load() >= number || awaits_me(line); });
   };
   if (const base::Status status = comm::poll_until(have_begun, patience); !status)
     return status.error();
   return std::ranges::all_of(lines_, [&](const Line& line) {
-    return entry(line, number).differs.load(std::memory_order_relaxed) != 0;
+    return line.begun.load() >= number &&
+           entry(line, number).differs.load(std::memory_order_relaxed) != 0;
   });
 }
 
@@ -80,15 +81,36 @@ bool RunAhead::is_writing(const Line& line, std::uint64_t before, base::Extent e
   return line.begun.load() != begun || overlap(other, extent);
 }
 
-bool RunAhead::must_wait(std::uint64_t number, base::Extent extent) const {
+/// True if all ranks have finished the calls before the last turn of this rank.
+bool RunAhead::has_turned() {
+  if (turned_after_ == 0) return true;
+  const auto is_before = [&](const Line& line) {
+    return line.finished.load() < turned_after_ && !awaits_me(line);
+  };
+  if (std::ranges::any_of(lines_, is_before)) return false;
+  turned_after_ = 0;
+  return true;
+}
+
+bool RunAhead::must_wait(std::uint64_t number, base::Extent extent) {
+  if (!has_turned()) return true;
   return !extent.empty() && std::ranges::any_of(lines_, [&](const Line& line) {
     return &line != &own_ && is_writing(line, number, extent);
   });
 }
 
 base::Status RunAhead::wait_for_earlier(std::uint64_t number, base::Extent extent,
-                                        const comm::Patience& patience) const {
-  return comm::poll_until([&] { return !must_wait(number, extent); }, patience);
+                                        const comm::Patience& patience) {
+  const auto done = [&] { return !must_wait(number, extent); };
+  if (const std::uint64_t ns = spin_time_.next_ns(); ns != 0) {
+    const bool ended = comm::spin_until(done, ns);
+    spin_time_.add_outcome(ended);
+    if (ended) return {};
+  }
+  sleepers_.count.fetch_add(1);
+  const base::Status status = comm::wait_until(sleepers_.changes, done, patience);
+  sleepers_.count.fetch_sub(1);
+  return status;
 }
 
 const RunAhead::Seen& RunAhead::look_at(std::size_t rank, std::uint64_t number,

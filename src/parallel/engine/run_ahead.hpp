@@ -2,14 +2,15 @@
 //
 // After calls in which each rank moved one run (or nothing) and nothing was exchanged, the ranks
 // agree in a meeting that the next calls, a series, are direct: each rank accesses the file itself.
-// In a series ranks do not meet. They return to meetings at its end, with a
-// call of the other direction, and with any call that moves no data.
+// In a series ranks do not meet. They return to meetings at its end, with a call of the other
+// direction unless that has had series, too, and with any call that moves no data.
 //
 // Ranks may thus be up to a series apart. The file must nevertheless be the same as if all ranks
 // made one call after the other. Therefore each rank publishes the extent of its call before it
 // writes, and
 // - waits for ranks that are writing an overlapping extent of an earlier call;
-// - leaves out the bytes that other ranks have published in later calls.
+// - leaves out the bytes that other ranks have published in later calls;
+// - turns to the other direction only when all ranks have finished their calls before the turn.
 // Of two such ranks at least one sees the other, because each first publishes and then looks. Only
 // runs are exact extents; a rank with another access waits until no rank is in an earlier call. If
 // all ranks have such an access in the same call, they end the series and meet.
@@ -24,6 +25,7 @@
 
 #include "core/base/base.hpp"
 #include "core/comm/comm.hpp"
+#include "core/comm/spin_time.hpp"
 #include "core/pattern/pattern.hpp"
 #include "parallel/plan/plan.hpp"
 
@@ -42,11 +44,13 @@ class RunAhead {
 
   /// Bytes of zeroed memory that `ranks` ranks of a node share.
   static std::size_t memory_size(int ranks) {
-    return sizeof(Line) * static_cast<std::size_t>(ranks);
+    return sizeof(Sleepers) + sizeof(Line) * static_cast<std::size_t>(ranks);
   }
   /// `memory` and `comm`, whose ranks are all on one node, must outlive the object.
   RunAhead(std::byte* memory, comm::Comm& comm)
-      : lines_(reinterpret_cast<Line*>(memory), static_cast<std::size_t>(comm.size())),
+      : sleepers_(*reinterpret_cast<Sleepers*>(memory)),
+        lines_(reinterpret_cast<Line*>(memory + sizeof(Sleepers)),
+               static_cast<std::size_t>(comm.size())),
         own_(lines_[static_cast<std::size_t>(comm.rank())]),
         seen_(lines_.size()) {}
 
@@ -57,11 +61,28 @@ class RunAhead {
   /// Before a meeting. `moves_data`: of a data access; another call begins the counts anew.
   void end_series(bool moves_data) {
     left_ = 0;
-    if (!moves_data) streaks_ = {};
+    if (!moves_data) learned_ = {};
+  }
+  /// This rank is about to wait for all others. Each rank calls it as often.
+  void enter_meeting() {
+    own_.meetings.store(own_.meetings.load(std::memory_order_relaxed) + 1);
+    wake_sleepers();
   }
   /// True if this rank's next data access belongs to a series. Collective, except that a rank does
   /// not wait.
-  bool continues(plan::Direction direction) const { return left_ > 0 && direction == direction_; }
+  bool continues(plan::Direction direction) const {
+    return is_turn(direction) ? left_ > 1 && of(direction).streak > kFirstMeetings : left_ > 0;
+  }
+  /// True if the direction is not that of the calls before.
+  bool is_turn(plan::Direction direction) const { return direction != direction_; }
+  /// Before the first call of the series in the other direction: a call of its own, in which no
+  /// rank moves bytes. The next call with must_wait() waits for all calls of all ranks before it.
+  void turn(std::uint64_t number, plan::Direction direction) {
+    direction_ = direction;
+    turned_after_ = own_.begun.load(std::memory_order_relaxed);
+    skip_meeting();
+    pass(number);
+  }
 
   /// True if calls of a series follow.
   bool in_series() const { return left_ > 0; }
@@ -70,20 +91,25 @@ class RunAhead {
 
   /// Begins this rank's call: one of a series, or that of the meeting before. Ends with finish().
   void begin(std::uint64_t number, const pattern::Summary& mine) {
-    publish(number, mine.bytes > 0 ? mine.span : base::Extent{}, shape_of(mine) != usual_);
+    const bool writes = direction_ == plan::Direction::write && mine.bytes > 0;
+    publish(number, writes ? mine.span : base::Extent{}, shape_of(mine) != of(direction_).usual);
   }
-  /// True if this rank moved one run of bytes in the calls that began the series.
-  bool expects_run() const { return usual_ == Shape::run; }
+  /// True if this rank moved one run of bytes in the last meeting of this direction.
+  bool expects_run(plan::Direction direction) const { return of(direction).usual == Shape::run; }
   /// Begins such a call of the series.
   void begin_run(std::uint64_t number, base::Extent run) { publish(number, run, false); }
-  /// begin_run() of a read. No other rank waits for it or looks at its bytes: that costs a barrier
-  /// of memory in writes only.
+  /// begin_run() of a read. No other rank looks at its bytes: after a turn there is no need for a
+  /// barrier of memory, or for an extent.
   void begin_read(std::uint64_t number) {
+    if (turned_after_ != 0) return publish(number, {}, false);
     differs_ = false;
     entry_of_own(number).differs.store(0, std::memory_order_relaxed);
     own_.begun.store(number, std::memory_order_release);
   }
-  void finish_read(std::uint64_t number) { own_.finished.store(number, std::memory_order_release); }
+  void finish_read(std::uint64_t number) {
+    own_.finished.store(number, std::memory_order_release);
+    wake_sleepers();
+  }
   /// Makes a call of a series in which this rank moves nothing, because it cannot take part.
   void pass(std::uint64_t number) {
     publish(number, {}, false);
@@ -94,11 +120,12 @@ class RunAhead {
   /// Waits until all ranks have begun call `number`, which this rank has begun. True on all ranks
   /// if the accesses of all of them differ, and on none otherwise.
   base::Result<bool> all_differ(std::uint64_t number, const comm::Patience& patience) const;
-  /// True if a rank may be writing bytes of `extent` in a call before `number`.
-  bool must_wait(std::uint64_t number, base::Extent extent) const;
+  /// True if a rank may be writing bytes of `extent` in a call before `number`, or has not finished
+  /// the calls before the last turn.
+  bool must_wait(std::uint64_t number, base::Extent extent);
   /// Waits until must_wait() is false.
   base::Status wait_for_earlier(std::uint64_t number, base::Extent extent,
-                                const comm::Patience& patience) const;
+                                const comm::Patience& patience);
   /// Returns the overlapping extents of later calls that other ranks have published and have not to
   /// wait for this call, which must not wait itself.
   std::vector<base::Extent> find_later(std::uint64_t number, base::Extent extent);
@@ -106,16 +133,26 @@ class RunAhead {
   bool overlaps_others(std::uint64_t number, base::Extent extent) {
     return must_wait(number, extent) || !find_later(number, extent).empty();
   }
-  void finish(std::uint64_t number) { own_.finished.store(number); }
+  void finish(std::uint64_t number) {
+    own_.finished.store(number);
+    wake_sleepers();
+  }
 
  private:
   using Number = std::atomic<std::uint64_t>;
   struct Entry {
     Number begin, end, differs;
   };
+  /// The ranks that sleep until another one finishes a call. A wake-up may be lost: they sleep
+  /// briefly.
+  struct alignas(64) Sleepers {
+    base::FutexWord changes;
+    std::atomic<std::uint32_t> count;
+  };
   /// The published calls of one rank; only that rank writes it.
   struct alignas(64) Line {
     Number begun, finished;              ///< numbers of its latest calls
+    Number meetings;                     ///< that it has entered
     std::array<Entry, kMost + 1> calls;  ///< by number
   };
   /// The later calls of another rank that this rank has looked at, since it was in the latest call
@@ -126,6 +163,12 @@ class RunAhead {
     bool ascending = true;  ///< each extent begins behind those before it
   };
   enum class Shape : std::uint8_t { nothing, run, other };
+  /// The meetings of one direction.
+  struct Learned {
+    std::uint64_t streak = 0;      ///< successive ones without exchange
+    Shape usual = Shape::nothing;  ///< of this rank's access in the last one
+  };
+  static constexpr std::uint64_t kFirstMeetings = 3;  // of a streak: no series follows them
 
   static Shape shape_of(const pattern::Summary& summary);
   static const Entry& entry(const Line& line, std::uint64_t number) {
@@ -136,18 +179,35 @@ class RunAhead {
     return {call.begin.load(std::memory_order_relaxed), call.end.load(std::memory_order_relaxed)};
   }
   Entry& entry_of_own(std::uint64_t number) { return own_.calls[number % own_.calls.size()]; }
+  const Learned& of(plan::Direction direction) const {
+    return learned_[direction == plan::Direction::write ? 1 : 0];
+  }
+  /// True if the rank is in a meeting that waits for this rank, and thus in no call: also if the
+  /// program makes different calls on its ranks.
+  bool awaits_me(const Line& line) const {
+    return line.meetings.load() > own_.meetings.load(std::memory_order_relaxed);
+  }
+  void wake_sleepers() {
+    if (sleepers_.count.load(std::memory_order_relaxed) == 0) [[likely]]
+      return;
+    sleepers_.changes.fetch_add(1);
+    base::futex_wake(sleepers_.changes);
+  }
   void publish(std::uint64_t number, base::Extent extent, bool differs);
+  bool has_turned();
   const Seen& look_at(std::size_t rank, std::uint64_t number, std::uint64_t begun);
   bool is_apart(std::size_t rank, std::uint64_t number, std::uint64_t begun, base::Extent extent);
   static bool is_writing(const Line& line, std::uint64_t before, base::Extent extent);
 
+  Sleepers& sleepers_;
   std::span<Line> lines_;
   Line& own_;
-  std::vector<Seen> seen_;                     // by rank
-  std::array<std::uint64_t, 2> streaks_ = {};  // by direction: successive meetings without exchange
-  std::uint64_t left_ = 0;                     // calls of the series
+  std::vector<Seen> seen_;               // by rank
+  std::array<Learned, 2> learned_ = {};  // by direction
+  std::uint64_t left_ = 0;               // calls of the series
   plan::Direction direction_ = plan::Direction::write;
-  Shape usual_ = Shape::nothing;
+  std::uint64_t turned_after_ = 0;  // call before the last turn, for which not all ranks have come
+  comm::SpinTime spin_time_;
   bool differs_ = false;
 };
 
