@@ -30,6 +30,7 @@ OPEN, CLOSE, OTHER = (KINDS.index(kind) for kind in ("open", "close", "other"))
 HDF5 = LAYERS.index("hdf5")
 MANY_OBJECTS = 1000
 SMALL_OBJECT = 4 << 10  # bytes moved for each of the calls
+SMALL_DATASET = 256  # bytes moved for each open: fewer than HDF5 keeps about the dataset
 
 
 AGAIN = 2  # opens of a dataset by a process
@@ -67,7 +68,7 @@ def _many_opens(facts: Facts) -> Iterator[Candidate]:
         sums(place, sum(facts.column(name)[rows] for name in counters), 0)
         for counters in (("opens",), ("bytes_read", "bytes_written"), ("reads", "writes"))
     )
-    many = (opens >= MANY_OBJECTS) & (moved < SMALL_OBJECT * opens) & (opens > 0.5 * transfers)
+    many = (opens >= MANY_OBJECTS) & (moved < SMALL_DATASET * opens) & (opens > 0.5 * transfers)
     many = many[place] & (opens[place] >= CALLS_PER_OPEN * opens_of_files(facts, rows))
     for number, name in enumerate(numbers):
         own = many & (of_file == number)
@@ -185,7 +186,7 @@ OBJECTS = Rule(
         f"At least {MANY_OBJECTS:,} calls such as H5Gcreate, H5Acreate or H5Dset_extent per process"
         " and file or dataset, one per two reads or writes or more, each with less than"
         f" {SMALL_OBJECT >> 10} KiB; or as many opens of datasets of a file, {CALLS_PER_OPEN} or"
-        " more for each open of the file."
+        f" more for each open of the file, each for less than {SMALL_DATASET} bytes."
     ),
     estimate=(
         "Time of these calls, opens and closes inside HDF5 (of opened datasets also reads, writes,"
