@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,22 @@ def test_an_interrupted_conversion_leaves_no_mixture_of_shards(
     monkeypatch.setattr(convert_module, "write_safetensors", end_at_second)
     with pytest.raises(KeyboardInterrupt):
         convert(tmp_path / "2.0", tmp_path / "model", "safetensors", shard_bytes=80)
+    with pytest.raises(CheckpointError, match="no complete checkpoint"):
+        convert(tmp_path / "model", tmp_path / "again")
+
+
+def test_a_failed_conversion_leaves_no_older_description_of_new_bytes(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    save(tmp_path / "old", {"a": np.zeros(1000)})
+    save(tmp_path / "new", {"a": np.ones(1000), "b": np.ones(300_000)})
+    convert(tmp_path / "old", tmp_path / "model", "dcp")
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, most))
+    try:
+        with pytest.raises(CheckpointError, match="model"):
+            convert(tmp_path / "new", tmp_path / "model", "dcp")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     with pytest.raises(CheckpointError, match="no complete checkpoint"):
         convert(tmp_path / "model", tmp_path / "again")
 

@@ -204,6 +204,7 @@ def _write_dcp(path: Path, state: dict[str, Any]) -> Path:
     from torch.distributed.checkpoint.filesystem import FileSystemWriter
 
     with _one_process(), _naming_failures(path):
+        remove(path / METADATA)  # it would describe a mixture of older and new bytes
         dcp.save(map_leaves(_to_tensor, state), storage_writer=FileSystemWriter(path), no_dist=True)
     return path
 
