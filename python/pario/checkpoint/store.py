@@ -195,8 +195,10 @@ class Store:
     def missing(self) -> list[Listed]:
         """Listed checkpoints that do not exist and are newer than all existing ones."""
         listed = self.manifest.read()[0].listed  # first: others may be published meanwhile
-        newest = max((found.generation for found in self.complete()), default=0)
         absent = [one for one in listed if not (self.directory / one.name).exists()]
+        if not absent:
+            return []
+        newest = max((found.generation for found in self.complete()), default=0)
         return [one for one in absent if one.generation > newest]
 
     def _find(self, endings: tuple[str, ...]) -> list[Found]:
