@@ -361,6 +361,22 @@ def test_names_that_the_shell_would_read_are_kept(node: Node) -> None:
     assert facts_of(node.root / "back") == facts_of(node.root / "tree")
 
 
+def test_a_login_shell_without_words_of_several_lines_suffices(node: Node) -> None:
+    """csh is one."""
+    tree, shell = node.tree(), node.root.parent / "csh"
+    line_end = '"$(printf "\\n.")"'
+    write_script(
+        shell,
+        f"end={line_end}; end=${{end%.}}\n"
+        'case "$*" in *"$end"*) echo "Unmatched \'." >&2; exit 1;; esac\n'
+        f'exec {node.remote_shell} "$@"',
+    )
+    node.remote_shell = str(shell)
+    node.run("pack", tree, "-o", "node:x.pack", status=0)
+    node.run("unpack", "node:x.pack", "-o", "back", status=0)
+    assert facts_of(node.root / "back") == facts_of(tree)
+
+
 def test_names_with_wildcards_are_no_patterns(node: Node) -> None:
     pack(node.tree(), node.root / "x.pack")
     (node.root / "tree" / "more").write_text("more")

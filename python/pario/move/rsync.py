@@ -89,16 +89,17 @@ def host_path(text: str) -> HostPath | None:
 
 
 def run_remotely(host: str, script: str, *arguments: str) -> tuple[int, str]:
-    """Runs a script of the shell on a host; returns its status and its errors.
+    """Runs a script of the shell on a host; returns its status and its errors. Its commands may not
+    read their input, which is the script: csh, a login shell, knows no words of several lines.
 
     Raises ParioError that names the host if it cannot be reached.
     """
-    command = " ".join(map(shlex.quote, ("sh", "-c", script, "pario", *arguments)))
+    command = " ".join(map(shlex.quote, ("sh", "-s", "--", *arguments)))
     shell = _remote_shell()
     try:
         done = subprocess.run(
             [*shell, re.sub(r"[][]", "", host), command],
-            stdin=subprocess.DEVNULL,
+            input=script,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
