@@ -226,3 +226,12 @@ def test_calls_that_change_nothing_are_no_storm_of_changes(function: str, told: 
     add_record(made, 0, "/scratch/f", opens=1, others=100_000, other_time=10.0)
     add_events(made, 0, "/scratch/f", "other", start=np.arange(100), function=function)
     assert ("attribute-storm" in {one.rule for one in analyze(made).findings}) == told
+
+
+@pytest.mark.parametrize("failed, words", [(99_999, "fails, because"), (0, "changes the metadata")])
+def test_directories_that_exist_are_not_changed_by_mkdir(failed: int, words: str) -> None:
+    made = job()
+    add_record(made, 0, "/scratch/d", others=100_000, other_time=10.0, failed=failed)
+    add_events(made, 0, "/scratch/d", "other", start=np.arange(100), function="mkdir")
+    (finding,) = (one for one in analyze(made).findings if one.rule == "attribute-storm")
+    assert words in finding.cause

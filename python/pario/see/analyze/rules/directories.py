@@ -219,13 +219,13 @@ def _repeated_changes(facts: Facts) -> Iterator[Candidate]:
     took = float(subject.weight.sum())
     needless = share[rows] * all_but_one(changes[rows] / several[rows])
     words = name_functions(facts, rows, "other") or "chmod, utime or similar"
-    renames = words.startswith("rename")
+    failed = float(facts.column("failed")[rows].sum())
+    kind = "rename" if words.startswith("rename") else "attribute"
+    kind = "mkdir" if words.startswith("mkdir") and failed > 0.5 * count else kind
+    cause, fix = _CHANGE_TEXTS[kind]
     yield subject.candidate(
         title=f"{wording.count(count)} {words} calls on {subject.place}",
-        cause=(
-            f"Each call ({wording.seconds(took / count)}) "
-            + (_OF_RENAMES if renames else _OF_ATTRIBUTES)
-        ),
+        cause=f"Each call ({wording.seconds(took / count)}) {cause}",
         confidence="medium",
         evidence=(
             fact(
@@ -233,17 +233,7 @@ def _repeated_changes(facts: Facts) -> Iterator[Candidate]:
                 calls=count,
             ),
         ),
-        fixes=(
-            code(
-                "Replace the file every few seconds, or in every hundredth step, instead of each"
-                " time; append to one open file where all versions are needed."
-                if renames
-                else "Set permissions, times and attributes once, after the last write of a file;"
-                " keep values that change often in the memory of the program, or in the file"
-                " itself."
-            ),
-            *([] if renames else [_STORM_FIXES[1]]),
-        ),
+        fixes=(code(fix), *([] if kind == "rename" else [_STORM_FIXES[1]])),
         claims=[
             *claim_all(facts, rows, (OTHER,), needless),
             *claim_work(facts, rows, CHANGE_WORK, needless),
@@ -255,14 +245,26 @@ def _repeated_changes(facts: Facts) -> Iterator[Candidate]:
     )
 
 
-_OF_ATTRIBUTES = (
-    "changes the metadata of the file or directory, on a network file system by a request to the"
-    " server; the next one replaces the change at once."
-)
-_OF_RENAMES = (
-    "gives a file the name of another one. Where it replaces a file, some file systems store the"
-    " new bytes on the device first; the next version replaces them at once."
-)
+#: By the kind of change: the end of the sentence on a call, and the repair.
+_CHANGE_TEXTS = {
+    "attribute": (
+        "changes the metadata of the file or directory, on a network file system by a request to"
+        " the server; the next one replaces the change at once.",
+        "Set permissions, times and attributes once, after the last write of a file; keep values"
+        " that change often in the memory of the program, or in the file itself.",
+    ),
+    "rename": (
+        "gives a file the name of another one. Where it replaces a file, some file systems store"
+        " the new bytes on the device first; the next version replaces them at once.",
+        "Replace the file every few seconds, or in every hundredth step, instead of each time;"
+        " append to one open file where all versions are needed.",
+    ),
+    "mkdir": (
+        "fails, because the directory exists; on a network file system it is a request to the"
+        " server.",
+        "Make each directory once, before the loop, or keep the names of those that exist (a set).",
+    ),
+}
 
 LISTING = Rule(
     name="directory-listing",
