@@ -174,9 +174,9 @@ class _Views:
         own = (np.char.find(names, "_at") < 0) & (self._events["offset"][members] >= 0)
         pointer = np.isin(self._events["kind"][members], _TRANSFERS) & own
         uses = members[pointer]
-        for call in members[names == "MPI_File_seek"]:
-            later = uses[uses > call]
-            self._made["offset"][call] = self._made["offset"][later[0]] if len(later) else 0
+        seeks = members[names == "MPI_File_seek"]
+        offsets = np.append(self._made["offset"][uses], 0)
+        self._made["offset"][seeks] = offsets[np.searchsorted(uses, seeks, "right")]
 
     def _number(self, view: View) -> int:
         if view not in self._script.views:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pario.prove.replay.beginning import groups_of
 from pario.prove.replay.collective import ALONE
-from pario.prove.replay.script import MPI, OPERATION, Script
+from pario.prove.replay.script import MPI, Script
 
 #: Independent blocking transfers and their collective forms.
 COLLECTIVE = {
@@ -59,28 +59,27 @@ class _Change:
 
     def seats(self) -> list[NDArray[Any]] | None:
         """The changed operations of all seats; None if the ranks' calls do not match."""
-        parts = [list(self._parts(number)) for number in range(len(self._script.seats))]
+        runs = [list(self._runs(number)) for number in range(len(self._script.seats))]
         made: list[NDArray[Any]] = []
-        keys = [[key for key, _, _ in of] for of in parts]
-        for seat, of in enumerate(parts):
-            operations: list[NDArray[Any]] = []
-            for place, (key, calls, rest) in enumerate(of):
-                if key is not None:
-                    ranks = self._script.groups[key[0]]
-                    if any(place >= len(keys[rank]) or keys[rank][place] != key for rank in ranks):
+        for seat, of in enumerate(runs):
+            added = np.zeros(len(self._script.seats[seat]), np.int64)
+            for place, (key, begin, end) in enumerate(of):
+                if key is None:
+                    continue
+                most = 0
+                for rank in self._script.groups[key[0]]:
+                    if place >= len(runs[rank]) or runs[rank][place][0] != key:
                         return None
-                    most = max(len(parts[rank][place][1]) for rank in ranks)
-                    calls = self._extend(calls, most)
-                operations += [calls, rest]
-            made.append(np.concatenate(operations) if operations else self._script.seats[seat][:0])
+                    most = max(most, runs[rank][place][2] - runs[rank][place][1])
+                added[end - 1] = most - (end - begin)
+            made.append(self._make_collective(seat, added))
         return made
 
-    def _parts(
-        self, seat: int
-    ) -> Iterator[tuple[tuple[int, ...] | None, NDArray[Any], NDArray[Any]]]:
-        """Yield runs of independent calls on one file with the calls that follow them. The key of a
-        run is the group of ranks, the file's path, the collective form, and the number of the
-        group's collective calls before it; None: the seat makes no such calls here."""
+    def _runs(self, seat: int) -> Iterator[tuple[tuple[int, ...] | None, int, int]]:
+        """Yield the first and the end row of each run of independent calls on one file, with other
+        calls after it. The key of a run is the group of ranks, the file's path, the collective
+        form, and the number of the group's collective calls before it; None: the seat makes no such
+        calls here."""
         operations = self._script.seats[seat]
         groups = groups_of(self._script, operations, np.zeros(len(operations), np.int64))
         before = {
@@ -96,20 +95,20 @@ class _Change:
             key, begin = keys[at], at
             while at < len(operations) and keys[at] == key and key is not None:
                 at += 1
-            calls = operations[begin:at].copy()
-            if key is not None:
-                calls["other"] = key[2]
-            begin = at
+            yield key, begin, at
             while at < len(operations) and keys[at] is None:
                 at += 1
-            yield key, calls, operations[begin:at]
 
-    @staticmethod
-    def _extend(calls: NDArray[Any], most: int) -> NDArray[Any]:
-        """Add empty calls at the end of the last one."""
-        empty = np.repeat(calls[-1:], most - len(calls))
-        empty["length"] = empty["pause"] = 0
-        return np.concatenate([calls, empty]).astype(OPERATION, copy=False)
+    def _make_collective(self, seat: int, added: NDArray[np.int64]) -> NDArray[Any]:
+        """The operations of a seat with collective calls, and with ``added`` empty calls after each
+        of them."""
+        operations, rows = self._script.seats[seat].copy(), self.independent[seat]
+        operations["other"][rows] = self._form[operations["other"][rows]]
+        source = np.repeat(np.arange(len(operations)), added + 1)
+        made = operations[source]
+        empty = np.flatnonzero(np.diff(source) == 0) + 1
+        made["length"][empty] = made["pause"][empty] = 0
+        return made
 
 
 def _openers(script: Script, seat: NDArray[Any]) -> NDArray[np.int64]:
