@@ -110,6 +110,16 @@ def test_the_tier_of_a_module_is_read_from_its_source(mark: str, tiers: set[str]
     assert read_tiers(f"import pytest\n\n{mark}\n") == tiers
 
 
+def test_each_repetition_has_the_selection_of_one_run(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(MATRIX)
+    arguments = ["-p", "tests.support.tiers", "--collect-only", "-q", "-m", "not exhaustive"]
+    lines = [
+        {line for line in pytester.runpytest(*arguments, *count).outlines if "::" in line}
+        for count in ([], ["--count", "3"])
+    ]
+    assert lines[1] == {line[:-1] + f"-{n}-3]" for line in lines[0] for n in (1, 2, 3)}
+
+
 def test_a_module_of_another_tier_is_not_imported(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         "import pytest\npytestmark = pytest.mark.system\nraise SystemError\ndef test_one(): pass"

@@ -25,6 +25,8 @@ from _pytest.mark.expression import Expression
 #: One value of one parameter: its name, and a number that no other value of the parameter has.
 Value = tuple[str, int]
 _EXEMPT = Path(__file__).parents[1] / "python"
+#: The parameter that pytest-repeat adds: the number of a repetition, each with the whole selection.
+_REPETITION = "__pytest_repeat_step_number"
 #: Tiers of the MPIs that are not part of the quick tests.
 _TIERS_OF_MPIS = {
     "openmpi-5": "system",
@@ -86,12 +88,14 @@ def read_tiers(source: str) -> set[str]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Adds the markers for tiers and groups, before ``-m`` deselects."""
-    matrices: dict[str, list[pytest.Item]] = {}
+    matrices: dict[tuple[str, object], list[pytest.Item]] = {}
     for item in items:
         _add_group(item)
         _add_tier_of_mpi(item)
-        if hasattr(item, "callspec") and not item.path.is_relative_to(_EXEMPT):
-            matrices.setdefault(item.nodeid.split("[")[0], []).append(item)
+        parameters = dict(item.callspec.params) if hasattr(item, "callspec") else {}
+        repetition = parameters.pop(_REPETITION, None)
+        if parameters and not item.path.is_relative_to(_EXEMPT):
+            matrices.setdefault((item.nodeid.split("[")[0], repetition), []).append(item)
     for matrix in matrices.values():
         for item in _select_others(matrix):
             item.add_marker(pytest.mark.exhaustive)
@@ -134,7 +138,8 @@ def _values_of(item: Any) -> tuple[Value, ...]:
 
     The indices of ``callspec`` are no substitute: pytest counts combinations in them.
     """
-    return tuple(sorted((name, id(value)) for name, value in item.callspec.params.items()))
+    values = item.callspec.params.items()
+    return tuple(sorted((name, id(value)) for name, value in values if name != _REPETITION))
 
 
 def select_pairwise(rows: Sequence[tuple[Value, ...]]) -> set[int]:
