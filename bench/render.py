@@ -421,8 +421,9 @@ def _summarize(area: Area, rows: Sequence[Row]) -> list[str]:
 
 
 _PEERS = (
-    "pario is right if its first finding names the problem; a peer, whose messages have no order,"
-    " if any message does. Drishti reads logs of Darshan."
+    "The programs are those of tests/diagnosis, which pario's rules were made with. pario is right"
+    " if its first finding names the problem; a peer, whose messages have no order, if any message"
+    " does. Drishti reads logs of Darshan."
 )
 
 
