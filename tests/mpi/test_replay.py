@@ -17,6 +17,7 @@ from pario.prove.replay import Script, fidelity, perform, script_of
 from pario.prove.replay.collective import method_of
 from pario.prove.replay.perform import Manner
 from pario.prove.replay.script import BARRIER
+from pario.see.analyze.split import Times
 from pario.see.tables import read
 from pario.see.tables.model import LAYERS, Job
 from tests.diagnosis import corpus
@@ -171,16 +172,34 @@ else:
 """
 
 
-@pytest.mark.system
-@needs_mpi4py
-def test_a_rank_waits_for_a_file_that_another_rank_creates(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def handed_on(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a file that rank 0 made for rank 1, and the log."""
+    place = tmp_path_factory.mktemp("handed_on")
     program = [*mpiexec(), "-n", "2", sys.executable, "-c", HANDED_ON]
     words = [sys.executable, "-m", "pario", "run", "--no-report", "-o", "log", "--", *program]
-    run_command(words, cwd=tmp_path, status=0)
-    script = script_of(read([tmp_path / "log"]))
-    handed = script.paths.index(str(tmp_path / "handed"))
+    run_command(words, cwd=place, status=0)
+    return place
+
+
+@pytest.mark.system
+@needs_mpi4py
+def test_a_rank_waits_for_a_file_that_another_rank_creates(handed_on: Path) -> None:
+    script = script_of(read([handed_on / "log"]))
+    handed = script.paths.index(str(handed_on / "handed"))
     assert handed not in {made.path for made in script.files}
-    perform(script, tmp_path, Manner(pauses=True, mpiexec=mpiexec()))
+    perform(script, handed_on, Manner(pauses=True, mpiexec=mpiexec()))
+
+
+@pytest.mark.system
+@needs_mpi4py
+def test_uncounted_calls_of_the_launcher_do_not_matter(handed_on: Path) -> None:
+    """A signal interrupts the tracer of mpiexec now and then; its calls are not played."""
+    job = read([handed_on / "log"])
+    launcher = Times(job).lanes.of_process < 0
+    assert launcher.any()
+    job.processes["lost"][launcher] = 1
+    assert script_of(job).seats
 
 
 @pytest.mark.system

@@ -21,7 +21,8 @@ def missing(job: Job, times: Times) -> Iterator[str]:
     if "events" not in job.has:
         yield "it has counters only, no events"
         return
-    processes = job.processes
+    # The calls of an MPI's launcher are not played: a signal may have interrupted its tracer.
+    processes = job.processes[times.lanes.of_process >= 0]
     texts = {
         "events_merged": "{} calls have no event of their own (the limit for events was near)",
         "lost": "{} calls were not counted",
