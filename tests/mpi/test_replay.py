@@ -173,9 +173,9 @@ else:
 
 
 @pytest.fixture(scope="module")
-def handed_on(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a file that rank 0 made for rank 1, and the log."""
-    place = tmp_path_factory.mktemp("handed_on")
+    place = tmp_path_factory.mktemp("run")
     program = [*mpiexec(), "-n", "2", sys.executable, "-c", HANDED_ON]
     words = [sys.executable, "-m", "pario", "run", "--no-report", "-o", "log", "--", *program]
     run_command(words, cwd=place, status=0)
@@ -184,18 +184,18 @@ def handed_on(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.system
 @needs_mpi4py
-def test_a_rank_waits_for_a_file_that_another_rank_creates(handed_on: Path) -> None:
-    script = script_of(read([handed_on / "log"]))
-    handed = script.paths.index(str(handed_on / "handed"))
+def test_a_rank_waits_for_a_file_that_another_rank_creates(run_directory: Path) -> None:
+    script = script_of(read([run_directory / "log"]))
+    handed = script.paths.index(str(run_directory / "handed"))
     assert handed not in {made.path for made in script.files}
-    perform(script, handed_on, Manner(pauses=True, mpiexec=mpiexec()))
+    perform(script, run_directory, Manner(pauses=True, mpiexec=mpiexec()))
 
 
 @pytest.mark.system
 @needs_mpi4py
-def test_uncounted_calls_of_the_launcher_do_not_matter(handed_on: Path) -> None:
+def test_uncounted_calls_of_the_launcher_do_not_matter(run_directory: Path) -> None:
     """A signal interrupts the tracer of mpiexec now and then; its calls are not played."""
-    job = read([handed_on / "log"])
+    job = read([run_directory / "log"])
     launcher = Times(job).lanes.of_process < 0
     assert launcher.any()
     job.processes["lost"][launcher] = 1
