@@ -524,6 +524,18 @@ TEST(RunAhead, ARankInACallOfAnotherKindIsFound) {
   });
 }
 
+TEST(RunAhead, ARankThatReadsWhileAnotherWritesIsFoundInTheNextMeeting) {
+  const Directory directory;
+  with_file(kTwo, fresh(directory / "directions"), [](SharedFile& file, comm::Comm& ranks) {
+    begin_series_of_both(file, ranks.rank());
+    EXPECT_OK(write_at(file, 5000, 'a'));
+    EXPECT_OK(ranks.rank() == 0 ? write_at(file, 5000, 'a') : read_at(file, 5000).status());
+    EXPECT_EQ(file.sync().error().number, EINVAL);
+    EXPECT_OK(file.sync());
+    EXPECT_OK(write_at(file, 5000, 'a'));
+  });
+}
+
 TEST(RunAhead, ADeadRankIsNoticed) {
   const Directory directory;
   comm::run_as_threads(kTwo, [&](const std::shared_ptr<comm::Comm>& ranks) {
