@@ -81,15 +81,16 @@ bool RunAhead::is_writing(const Line& line, std::uint64_t before, base::Extent e
   return line.begun.load() != begun || overlap(other, extent);
 }
 
+/// True if all ranks have finished a call, or are in a meeting that waits for this rank.
+bool RunAhead::have_finished(std::uint64_t number) const {
+  return std::ranges::all_of(
+      lines_, [&](const Line& line) { return line.finished.load() >= number || awaits_me(line); });
+}
+
 /// True if all ranks have finished the calls before the last turn of this rank.
 bool RunAhead::has_turned() {
-  if (turned_after_ == 0) return true;
-  const auto is_before = [&](const Line& line) {
-    return line.finished.load() < turned_after_ && !awaits_me(line);
-  };
-  if (std::ranges::any_of(lines_, is_before)) return false;
-  turned_after_ = 0;
-  return true;
+  if (turned_after_ != 0 && have_finished(turned_after_)) turned_after_ = 0;
+  return turned_after_ == 0;
 }
 
 bool RunAhead::must_wait(std::uint64_t number, base::Extent extent) {
@@ -107,6 +108,7 @@ base::Status RunAhead::wait_for_earlier(std::uint64_t number, base::Extent exten
     spin_time_.add_outcome(ended);
     if (ended) return {};
   }
+  sleepers_.call.store(turned_after_);
   sleepers_.count.fetch_add(1);
   const base::Status status = comm::wait_until(sleepers_.changes, done, patience);
   sleepers_.count.fetch_sub(1);

@@ -143,11 +143,12 @@ class RunAhead {
   struct Entry {
     Number begin, end, differs;
   };
-  /// The ranks that sleep until another one finishes a call. A wake-up may be lost: they sleep
-  /// briefly.
+  /// The ranks that sleep until all have finished a call; the last of these wakes them. A wake-up
+  /// may be lost: they sleep briefly.
   struct alignas(64) Sleepers {
     base::FutexWord changes;
     std::atomic<std::uint32_t> count;
+    Number call;
   };
   /// The published calls of one rank; only that rank writes it.
   struct alignas(64) Line {
@@ -190,9 +191,11 @@ class RunAhead {
   void wake_sleepers() {
     if (sleepers_.count.load(std::memory_order_relaxed) == 0) [[likely]]
       return;
+    if (!have_finished(sleepers_.call.load(std::memory_order_relaxed))) return;
     sleepers_.changes.fetch_add(1);
     base::futex_wake(sleepers_.changes);
   }
+  bool have_finished(std::uint64_t number) const;
   void publish(std::uint64_t number, base::Extent extent, bool differs);
   bool has_turned();
   const Seen& look_at(std::size_t rank, std::uint64_t number, std::uint64_t begun);
