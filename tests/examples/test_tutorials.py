@@ -48,6 +48,15 @@ def test_the_reports_of_a_page_name_the_line_of_a_finding(name: str) -> None:
 
 
 @pytest.mark.system
+@pytest.mark.parametrize("file", ["exercise.py", "solution.py"])
+@pytest.mark.parametrize("name", list_names())
+def test_a_program_without_arguments_shows_its_usage(name: str, file: str) -> None:
+    pytest.importorskip(NEEDS.get(name, "numpy"))
+    done = run_command([sys.executable, file], cwd=PROGRAMS / name, status=1)
+    assert re.fullmatch(rf"usage: {file} [A-Z ]+\n", done.stderr)
+
+
+@pytest.mark.system
 def test_the_tests_need_pytest_and_pario_alone() -> None:
     """Not the plugins of pytest that pario's own tests need."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "test_exercise.py"]

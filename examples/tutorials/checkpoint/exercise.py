@@ -21,6 +21,8 @@ def load(folder, step, name, shape):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(f"usage: {sys.argv[0]} DIRECTORY")
     folder = Path(sys.argv[1])
     folder.mkdir()
     state = {name: np.ones((200, 500)) for name in ("density", "energy", "momentum")}

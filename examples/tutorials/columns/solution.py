@@ -24,4 +24,6 @@ def main(path, rows, columns):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(f"usage: {sys.argv[0]} FILE ROWS")
     main(sys.argv[1], int(sys.argv[2]), 64)

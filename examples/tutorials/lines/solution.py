@@ -10,4 +10,6 @@ def write_log(path, steps):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(f"usage: {sys.argv[0]} FILE")
     write_log(sys.argv[1], 200_000)

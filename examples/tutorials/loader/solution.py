@@ -16,5 +16,7 @@ def train(path, count):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(f"usage: {sys.argv[0]} FILE")
     np.ones(20_000 * SAMPLE, "f4").tofile(sys.argv[1])
     print(train(sys.argv[1], 20_000))

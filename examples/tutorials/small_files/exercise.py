@@ -16,6 +16,8 @@ def add_up(folder):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(f"usage: {sys.argv[0]} DIRECTORY")
     folder = Path(sys.argv[1])
     folder.mkdir()
     save_samples(folder, np.ones((12_000, 32)))
