@@ -39,7 +39,7 @@ void RunAhead::begin_series(plan::Direction direction, std::span<const pattern::
   const bool suits = direct && std::ranges::none_of(ranks, [](const pattern::Summary& rank) {
                        return shape_of(rank) == Shape::other;
                      });
-  auto& [streak, usual] = learned_[direction == plan::Direction::write ? 1 : 0];
+  auto& [streak, usual] = learned_[index_of(direction)];
   streak = suits ? streak + 1 : 0;
   usual = shape_of(mine);
   direction_ = direction;

@@ -75,8 +75,8 @@ class RunAhead {
   }
   /// True if the direction is not that of the calls before.
   bool is_turn(plan::Direction direction) const { return direction != direction_; }
-  /// Before the first call of the series in the other direction: a call of its own, in which no
-  /// rank moves bytes. The next call with must_wait() waits for all calls of all ranks before it.
+  /// Makes a call in which no rank moves bytes, before the first call of the series in the other
+  /// direction. Then must_wait() is true until all ranks have finished their calls before it.
   void turn(std::uint64_t number, plan::Direction direction) {
     direction_ = direction;
     turned_after_ = own_.begun.load(std::memory_order_relaxed);
@@ -98,8 +98,8 @@ class RunAhead {
   bool expects_run(plan::Direction direction) const { return of(direction).usual == Shape::run; }
   /// Begins such a call of the series.
   void begin_run(std::uint64_t number, base::Extent run) { publish(number, run, false); }
-  /// begin_run() of a read. No other rank looks at its bytes: after a turn there is no need for a
-  /// barrier of memory, or for an extent.
+  /// begin_run() of a read. No other rank looks at its extent, except after a turn, which ranks may
+  /// not have reached: only then it is published (as empty), which costs a barrier of memory.
   void begin_read(std::uint64_t number) {
     if (turned_after_ != 0) return publish(number, {}, false);
     differs_ = false;
@@ -180,9 +180,10 @@ class RunAhead {
     return {call.begin.load(std::memory_order_relaxed), call.end.load(std::memory_order_relaxed)};
   }
   Entry& entry_of_own(std::uint64_t number) { return own_.calls[number % own_.calls.size()]; }
-  const Learned& of(plan::Direction direction) const {
-    return learned_[direction == plan::Direction::write ? 1 : 0];
+  static std::size_t index_of(plan::Direction direction) {
+    return direction == plan::Direction::write ? 1 : 0;
   }
+  const Learned& of(plan::Direction direction) const { return learned_[index_of(direction)]; }
   /// True if the rank is in a meeting that waits for this rank, and thus in no call: also if the
   /// program makes different calls on its ranks.
   bool awaits_me(const Line& line) const {
