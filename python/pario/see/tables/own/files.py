@@ -60,7 +60,8 @@ def _paths(view: View) -> list[str | None]:
     """Return the path of each record; None for a missing record, and for a folded record without
     calls."""
     records = view.log.records
-    calls = sum((records[name] for name in _CALLS), np.zeros(len(records), "u8"))
+    counted = [name for name in _CALLS if name in view.log.schema.units]
+    calls = sum((records[name] for name in counted), np.zeros(len(records), "u8"))
     unused = (records["folded"] != 0) & (calls == 0)
     return [
         None if skip else view.log.string(address)
