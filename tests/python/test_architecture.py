@@ -91,3 +91,10 @@ def test_the_places_of_changes_exist():
                 if not (ROOT / path).exists():
                     missing.append(path)
     assert missing == []
+
+
+def test_the_glossary_has_40_to_60_terms_each_once():
+    rows = re.findall(r"^\| ([^|]+) \|", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)
+    terms = [term for term in rows if term != "term"]
+    assert 40 <= len(terms) <= 60
+    assert len(set(terms)) == len(terms)
