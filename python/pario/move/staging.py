@@ -9,7 +9,6 @@ another process changed meanwhile, which are left alone. Copies are verified and
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import secrets
 import shutil
@@ -20,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pario import locks
 from pario.copying import compare
 from pario.documents import Format
 from pario.errors import ParioError, raise_error
@@ -391,32 +391,14 @@ def in_use(local: Path, make: Callable[[], Staged]) -> Iterator[tuple[Staged, Ca
     Yields it and a function that returns True, once, if no other process of this node uses it: of
     several that end one is the last, and it locks the directory until the block ends.
     """
-    while True:
-        try:
-            make()
-            descriptor = os.open(local, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:  # removed meanwhile, as below
-            continue
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
-        if _is_at(descriptor, local):
-            break
-        os.close(descriptor)  # the last user before us has removed it
 
-    def is_last() -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return _is_at(descriptor, local)
+    def open_directory() -> int:
+        make()
+        return os.open(local, os.O_RDONLY | os.O_DIRECTORY)
 
+    descriptor = locks.hold(local, open_directory)
     try:
-        yield make(), is_last  # read again now that no process removes it
+        # read again now that no process removes it
+        yield make(), lambda: locks.is_last(local, descriptor)
     finally:
         os.close(descriptor)
-
-
-def _is_at(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False

@@ -7,7 +7,6 @@ removes them.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -18,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from pario import locks
 from pario.errors import ParioError, raise_error
 from pario.move.archive import Archive, Packing, pack
 from pario.move.rsync import (
@@ -198,16 +198,12 @@ def _work_directory(beside: str) -> Iterator[Path]:
 
 def _lock(work: Path) -> int:
     """Makes and locks a directory. Raises ParioError if another process uses it."""
-    while True:
+
+    def open_directory() -> int:
         work.mkdir(mode=0o700, exist_ok=True)
-        descriptor = os.open(work, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(descriptor), work.stat()):
-                return descriptor
-        except FileNotFoundError:
-            pass  # removed by a command that has ended meanwhile
-        except BlockingIOError:
-            os.close(descriptor)
-            raise ParioError(f"{printable(str(work))} is in use by another transfer") from None
-        os.close(descriptor)
+        return os.open(work, os.O_RDONLY | os.O_DIRECTORY)
+
+    try:
+        return locks.hold(work, open_directory, alone=True)
+    except BlockingIOError:
+        raise ParioError(f"{printable(str(work))} is in use by another transfer") from None

@@ -3,7 +3,6 @@ processes share (src/layers/node_cache). It lies in memory; the last launcher re
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -13,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from pario import locks
 from pario.errors import ParioError
 from pario.see.launch.environment import Settings, audit_library
 from pario.settings.environment import is_true
@@ -76,32 +76,27 @@ def _with_real_names(trees: str) -> str:
 
 def _enter(place: Path) -> int:
     """Make the directory, or join other launchers in it; return the descriptor that holds it."""
-    while True:
-        try:
-            place.mkdir(mode=0o700, exist_ok=True)
-            facts = place.lstat()
-            if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
-                raise ParioError(f"{place} belongs to another user")
-            users = os.open(place / _USERS, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC)
-            fcntl.flock(users, fcntl.LOCK_SH)
-            for part in _PARTS:
-                (place / part).mkdir(mode=0o700, exist_ok=True)
-            if os.path.samestat((place / _USERS).stat(), os.fstat(users)):
-                return users
-            os.close(users)
-        except FileNotFoundError:
-            continue  # the last launcher of an earlier job removes it just now
-        except OSError as error:
-            raise ParioError(f"{place}: {error.strerror}") from error
+
+    def open_users() -> int:
+        place.mkdir(mode=0o700, exist_ok=True)
+        facts = place.lstat()
+        if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
+            raise ParioError(f"{place} belongs to another user")
+        return os.open(place / _USERS, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+    try:
+        users = locks.hold(place / _USERS, open_users)
+        for part in _PARTS:
+            (place / part).mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise ParioError(f"{place}: {error.strerror}") from error
+    return users
 
 
 def _leave(place: Path, users: int) -> None:
     """Remove the directory if no other launcher uses it."""
     try:
-        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return
-    else:
-        shutil.rmtree(place, ignore_errors=True)
+        if locks.is_last(place / _USERS, users):
+            shutil.rmtree(place, ignore_errors=True)
     finally:
         os.close(users)
