@@ -10,10 +10,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <ctime>
 #include <span>
 
 #include "core/base/base.hpp"
+#include "core/base/sleep.hpp"
 
 namespace pario::comm {
 namespace {
@@ -71,11 +71,6 @@ std::array<std::uint32_t, ListenAddress::kAddresses> own_addresses() {
   freeifaddrs(all);
   if (count == 0) addresses[0] = htonl(INADDR_LOOPBACK);
   return addresses;
-}
-
-void pause_ns(std::uint64_t duration) {
-  const timespec time{0, static_cast<long>(duration)};
-  nanosleep(&time, nullptr);
 }
 
 }  // namespace
@@ -232,7 +227,7 @@ void Lifelines::connect(std::size_t me, std::vector<ListenAddress> listeners) {
   }
   const std::uint64_t begin = base::monotonic_ns();
   for (step(); !is_complete() && base::monotonic_ns() - begin < kConnectTime; step())
-    pause_ns(kSecond / 2000);
+    base::sleep_ns(kSecond / 2000);
 }
 
 void Lifelines::connect_to(std::size_t leader) {

@@ -1,7 +1,6 @@
 #include "core/comm/requests.hpp"
 
-#include <ctime>
-
+#include "core/base/sleep.hpp"
 #include "core/comm/communicator.hpp"
 #include "core/comm/send_guard.hpp"
 
@@ -38,10 +37,7 @@ void Requests::withdraw() {
     for (mpi::Word& request : requests_) mpi_.cancel(&request);
   }
   const std::uint64_t begin = base::monotonic_ns();
-  while (!Requests::test() && base::monotonic_ns() - begin < kLastWait) {
-    const timespec pause{0, 1'000'000};
-    nanosleep(&pause, nullptr);
-  }
+  while (!Requests::test() && base::monotonic_ns() - begin < kLastWait) base::sleep_ns(1'000'000);
   for (mpi::Word& request : requests_) mpi_.request_free(&request);
 }
 

@@ -1,7 +1,7 @@
 // Waiting: on futexes inside a node, by testing with pauses between nodes.
 #include <algorithm>
-#include <ctime>
 
+#include "core/base/sleep.hpp"
 #include "core/comm/comm.hpp"
 
 namespace pario::comm {
@@ -49,9 +49,7 @@ void pause_any(std::span<const std::unique_ptr<Pending>> messages, const Patienc
 void Pending::pause(std::uint64_t waited_ns, std::uint64_t) { sleep_for_share(waited_ns); }
 
 void sleep_for_share(std::uint64_t waited_ns) {
-  const timespec time{0,
-                      static_cast<long>(std::clamp(waited_ns / 16, kShortestPause, kLongestPause))};
-  nanosleep(&time, nullptr);
+  base::sleep_ns(std::clamp(waited_ns / 16, kShortestPause, kLongestPause));
 }
 
 PatienceTimer::PatienceTimer(const Patience& patience)

@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <vector>
+
+#include "core/base/sleep.hpp"
 
 namespace pario::lab {
 namespace {
@@ -49,12 +50,6 @@ long read_all(int descriptor, char* data, std::size_t size, std::uint64_t offset
 
 }  // namespace
 
-void sleep_until(Moment moment) {
-  constexpr Moment kSecond = 1'000'000'000;
-  const timespec until{static_cast<time_t>(moment / kSecond), static_cast<long>(moment % kSecond)};
-  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) continue;
-}
-
 File::File(const Store& store, Targets& targets, Descriptor tree,
            std::shared_ptr<const Placement> placement)
     : store_(store), targets_(targets), tree_(std::move(tree)), placement_(std::move(placement)) {
@@ -88,7 +83,7 @@ long File::write(Client client, std::span<const char> data, std::uint64_t offset
     const int grown = done > 0 ? grow(offset + static_cast<std::uint64_t>(done)) : 0;
     if (grown < 0) return grown;
   }
-  sleep_until(resume);
+  base::sleep_until_ns(resume);
   return done;
 }
 
@@ -103,7 +98,7 @@ long File::read(Client client, std::span<char> data, std::uint64_t offset) {
     resume = book(client, Kind::read, extent).resume;
     done = move(extent, data.data(), false);
   }
-  sleep_until(resume);
+  base::sleep_until_ns(resume);
   return done;
 }
 
@@ -243,7 +238,7 @@ void File::wait_for_writes(Client client) {
     const std::scoped_lock guard(mutex_);
     if (const auto found = written_.find(client); found != written_.end()) done = found->second;
   }
-  sleep_until(done);
+  base::sleep_until_ns(done);
 }
 
 int File::place(Client client, Placement placement) {
@@ -271,7 +266,7 @@ void File::book_objects(Client client, std::uint64_t size, bool wait) {
   for (const Placement::Object& object : placement->objects(size))
     requests.push_back({object.target, 0});
   const Booked booked = targets_.book(client, Kind::other, requests, base::monotonic_ns());
-  if (wait) sleep_until(booked.done);
+  if (wait) base::sleep_until_ns(booked.done);
 }
 
 void File::remove_objects() {

@@ -101,6 +101,4 @@ class Files {
   std::deque<std::shared_ptr<File>> last_;
 };
 
-void sleep_until(Moment moment);
-
 }  // namespace pario::lab

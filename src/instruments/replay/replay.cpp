@@ -8,8 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <ctime>
 #include <utility>
+
+#include "core/base/sleep.hpp"
 
 namespace pario::replay {
 
@@ -35,23 +36,10 @@ void keep_buffers(std::vector<std::vector<char>> buffers) {
   kept->push_back(std::move(buffers));
 }
 
-std::uint64_t now() {
-  timespec time = {};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * kSecond +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
-
 void pause(std::uint64_t nanoseconds) {
-  const std::uint64_t end = now() + nanoseconds;
-  if (nanoseconds > kSpinNs) {
-    const std::uint64_t wake = end - kSpinNs;
-    const timespec time = {static_cast<time_t>(wake / kSecond), static_cast<long>(wake % kSecond)};
-    while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr) == EINTR) {
-    }
-  }
-  while (now() < end) {
-  }
+  const std::uint64_t end = base::monotonic_ns() + nanoseconds;
+  if (nanoseconds > kSpinNs) base::sleep_until_ns(end - kSpinNs);
+  while (base::monotonic_ns() < end) continue;
 }
 
 /// Allocates touched memory without zeros: file systems may treat zeros specially, and printf ends
@@ -120,11 +108,11 @@ template <class Call>
 long call_on_existing(const State& state, const Operation& op, Call call) {
   long result = call();
   if (result >= 0 || errno != ENOENT || op.may_fail != 0) return result;
-  const std::uint64_t latest = now() + kPatience;
+  const std::uint64_t latest = base::monotonic_ns() + kPatience;
   while (base::system_call(SYS_faccessat, AT_FDCWD, reinterpret_cast<long>(state.path(op)), F_OK) <
              0 &&
-         now() < latest)
-    pause(kNap);
+         base::monotonic_ns() < latest)
+    base::sleep_ns(kNap);
   return call();
 }
 

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <new>
 
+#include "core/base/sleep.hpp"
 #include "layers/buffers/background.hpp"
 #include "layers/buffers/map_allowance.hpp"
 #include "layers/buffers/node_memory.hpp"
@@ -22,7 +23,7 @@ constexpr std::uint64_t kLeastRange = 1 << 20;
 constexpr std::uint64_t kPartBytes = 1 << 20;  // read by one system call
 constexpr std::uint64_t kMostParts = 4;        // that a thread claims at a time
 constexpr int kMostScans = 64;                 // of page tables, for one claim
-constexpr long kShortestPauseNs = 1'000'000, kLongestPauseNs = 64'000'000;
+constexpr std::uint64_t kShortestPauseNs = 1'000'000, kLongestPauseNs = 64'000'000;
 constexpr int kLowestDescriptor = 1000;  // above those that programs use
 
 struct Mapping {
@@ -155,11 +156,11 @@ void read_mapping(Mapping& mapping) {
   const std::uint64_t lock = mapping.started.fetch_add(1, std::memory_order_relaxed);
   std::byte* scratch = base::map_memory(kPartBytes);
   if (scratch == nullptr) return;
-  long pause = kShortestPauseNs;
+  std::uint64_t pause = kShortestPauseNs;
   while (mapping.is_wanted()) {
     const Outcome outcome = read_some(mapping, lock, scratch);
     if (outcome == Outcome::done) break;
-    if (outcome == Outcome::waiting) sleep_ns(pause);
+    if (outcome == Outcome::waiting) base::sleep_ns(pause);
     pause = outcome == Outcome::read ? kShortestPauseNs : std::min(2 * pause, kLongestPauseNs);
   }
   base::unmap(scratch, kPartBytes);

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "core/base/base.hpp"
+#include "core/base/sleep.hpp"
 #include "layers/buffers/memory_pool.hpp"
 #include "layers/buffers/node_memory.hpp"
 #include "layers/buffers/pieces.hpp"
@@ -23,7 +24,7 @@ constexpr std::uint64_t kPartBytes = 4 << 20;
 constexpr std::uint64_t kPatienceNs =
     10'000'000'000;                      // for a process stopped while it reads a part
 constexpr std::uint64_t kNextParts = 8;  // that a process may read while it waits for another one
-constexpr long kPauseNs = 300'000;
+constexpr std::uint64_t kPauseNs = 300'000;
 
 std::uint64_t count_parts(std::uint64_t size) { return (size + kPartBytes - 1) / kPartBytes; }
 
@@ -83,7 +84,7 @@ class NodeCopy {
     for (const std::uint64_t begin = base::monotonic_ns(); !is_present(part);) {
       if (memory_.lock(part)) return fetch_locked_part(descriptor, part);
       if (base::monotonic_ns() - begin > kPatienceNs) return false;
-      if (!fetch_next_part(descriptor, part)) sleep_ns(kPauseNs);
+      if (!fetch_next_part(descriptor, part)) base::sleep_ns(kPauseNs);
     }
     return true;
   }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include "core/base/base.hpp"
+#include "core/base/sleep.hpp"
 #include "layers/buffers/system_calls.hpp"
 
 namespace pario::buffers {
@@ -38,7 +39,7 @@ bool NodeMemory::open(std::string_view use, const struct stat& file, std::uint64
     if (try_open(bytes)) return true;
     if (descriptor_ < 0) return false;
     base::close_file(descriptor_);  // another process removes it just now
-    sleep_ns(1'000'000);
+    base::sleep_ns(1'000'000);
   }
   return false;
 }

@@ -73,11 +73,6 @@ SystemCalls system_calls{call_pwritev,    call_write,    call_preadv,          c
                          base::status_of, call_fstatfs,  call_sync_file_range, call_fadvise,
                          is_byte_cached,  is_memory_free};
 
-void sleep_ns(long nanoseconds) {
-  const timespec pause{0, nanoseconds};
-  base::system_call(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, nullptr);
-}
-
 std::uint64_t file_size_limit() {
   struct rlimit limit;
   constexpr auto kMost = static_cast<std::uint64_t>(INT64_MAX);

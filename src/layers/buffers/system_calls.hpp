@@ -35,9 +35,6 @@ struct SystemCalls {
 };
 extern SystemCalls system_calls;
 
-/// Sleeps for a part of a second; a signal may end it early.
-void sleep_ns(long nanoseconds);
-
 /// The offset beyond which the kernel refuses writes (RLIMIT_FSIZE).
 std::uint64_t file_size_limit();
 

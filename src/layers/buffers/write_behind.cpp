@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/sleep.hpp"
 #include "layers/buffers/background.hpp"
 #include "layers/buffers/blocked_signals.hpp"
 #include "layers/buffers/pieces.hpp"
@@ -242,7 +243,7 @@ bool WriteBehind::claim_in_signal_handler(Buffer& buffer) {
   const std::uint64_t begin = base::monotonic_ns();
   while (buffer.writer.load(std::memory_order_acquire) == Writer::background &&
          base::monotonic_ns() - begin < kSignalPatienceNs)
-    sleep_ns(100'000);
+    base::sleep_ns(100'000);
   return buffer.writer.load(std::memory_order_acquire) == Writer::background;
 }
 

@@ -1,5 +1,7 @@
 #include "layers/handles/table.hpp"
 
+#include "core/base/sleep.hpp"
+
 namespace pario::handles {
 namespace {
 
@@ -45,9 +47,7 @@ bool is_any_thread_busy() { return busy_threads.load(std::memory_order_acquire) 
 
 bool wait_for_busy_threads(std::uint64_t begin) {
   if (is_busy || has_table_lock || base::monotonic_ns() - begin > kPatienceNs) return false;
-  const timespec moment{0, 50'000};
-  if (is_any_thread_busy())
-    base::system_call(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &moment, nullptr);
+  if (is_any_thread_busy()) base::sleep_ns(50'000);
   return true;
 }
 

@@ -1,12 +1,11 @@
 #include "parallel/mpiio/requests.hpp"
 
-#include <time.h>
-
 #include <atomic>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "core/base/sleep.hpp"
 #include "parallel/mpiio/library.hpp"
 #include "parallel/mpiio/mpiio.hpp"
 
@@ -74,11 +73,6 @@ void complete(Request& request) {
   lib().grequest_complete(request.handle);
 }
 
-void pause(std::uint64_t nanoseconds) {
-  const timespec time{0, static_cast<long>(nanoseconds)};
-  nanosleep(&time, nullptr);
-}
-
 /// Makes progress in the MPI by a probe. A probe that finds a message would return at once: the tag
 /// is one that programs hardly use.
 void progress(const File& file) {
@@ -95,7 +89,7 @@ class Pauses {
   explicit Pauses(const File& file) : file_(file) {}
   void next() {
     progress(file_);
-    pause(length_);
+    base::sleep_ns(length_);
     length_ = std::min<std::uint64_t>(length_ + length_ / 8 + 1, 1'000'000);
   }
 
