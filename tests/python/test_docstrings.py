@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pario import archive, records
+from pario import archive, checkpoint, records
 
 EXAMPLES = {"pario.archive": 1, "pario.records": 1, "pario.records.batch": 1}
 EXAMPLES |= {"pario.records.dataset": 1, "pario.records.loader": 1, "pario.records.mixture": 1}
@@ -48,6 +48,27 @@ def test_public_members_have_docstrings_that_name_their_parameters(thing: type) 
             for name in line.partition(" : ")[0].split(",")
         }
         assert names <= listed
+
+
+#: The methods that programs call themselves. The adapters of PyTorch call others, such as methods
+#: that return the same records in another form, and many of Loader and Mixture.
+METHODS = [
+    pytest.param(method, id=f"{of.__name__}.{name}")
+    for of in (archive.Archive, checkpoint.State, checkpoint.Writer, records.Batch, records.Dataset)
+    for name, method in vars(of).items()
+    if inspect.isfunction(method) and not name.startswith(("_", "with_"))
+]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_documents_its_parameters_and_its_result(method):
+    documented = inspect.getdoc(method) or ""
+    signature = inspect.signature(method)
+    needed = ["Parameters"] if len(signature.parameters) > 1 else []
+    if signature.return_annotation != "None":
+        needed.append("Yields" if "Iterator" in str(signature.return_annotation) else "Returns")
+    missing = [name for name in needed if f"{name}\n{'-' * len(name)}\n" not in documented]
+    assert missing == []
 
 
 def test_the_package_is_marked_as_typed() -> None:

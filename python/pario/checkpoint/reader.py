@@ -163,11 +163,43 @@ class State(Mapping[str, types.Array]):
         return self.read(name)
 
     def shape(self, name: str) -> Shape:
-        """The shape of a whole array, in elements. Not collective; raises KeyError."""
+        """The shape of a whole array. Not collective.
+
+        Parameters
+        ----------
+        name : str
+            The name of an array.
+
+        Returns
+        -------
+        tuple of int
+            Elements along each axis; empty for a number.
+
+        Raises
+        ------
+        KeyError
+            If there is no such array.
+        """
         return self._entry(name).layout.shape
 
     def dtype(self, name: str) -> types.Type:
-        """The type of an array's elements as they are read. Not collective; raises KeyError."""
+        """The type of an array's elements as they are read. Not collective.
+
+        Parameters
+        ----------
+        name : str
+            The name of an array.
+
+        Returns
+        -------
+        numpy.dtype
+            That of the saved array, also if the file holds another type in its place.
+
+        Raises
+        ------
+        KeyError
+            If there is no such array.
+        """
         layout = self._entry(name).layout
         if not layout.note:
             return layout.dtype
@@ -175,23 +207,74 @@ class State(Mapping[str, types.Array]):
             return types.type_of_note(layout.note, layout.dtype)
 
     def dims(self, name: str) -> tuple[str, ...]:
-        """The names of an array's axes. Not collective; raises KeyError."""
+        """The names of an array's axes. Not collective.
+
+        Parameters
+        ----------
+        name : str
+            The name of an array.
+
+        Returns
+        -------
+        tuple of str
+            One name for each axis; ``dim10`` for one of 10 elements if none was given.
+
+        Raises
+        ------
+        KeyError
+            If there is no such array.
+        """
         return self._entry(name).layout.dims
 
     def array_attrs(self, name: str) -> dict[str, Any]:
-        """The attributes of an array. Not collective; raises KeyError."""
+        """The attributes of an array. Not collective.
+
+        Parameters
+        ----------
+        name : str
+            The name of an array.
+
+        Returns
+        -------
+        dict
+            A copy: values by name.
+
+        Raises
+        ------
+        KeyError
+            If there is no such array.
+        """
         return dict(self._entry(name).layout.attrs)
 
     def blocks(self, name: str) -> tuple[Block, ...]:
-        """The blocks of an array, each with ``rank`` and ``box`` (``begin``, ``shape``).
+        """The blocks in which an array was saved. Not collective.
 
-        Not collective; raises KeyError. Empty in files of other programs.
+        Parameters
+        ----------
+        name : str
+            The name of an array.
+
+        Returns
+        -------
+        tuple of Block
+            Each has the ``rank`` that saved it and its ``box`` (``begin`` and ``shape``, in
+            elements). Empty in files of other programs.
+
+        Raises
+        ------
+        KeyError
+            If there is no such array.
         """
         return self._entry(name).layout.blocks
 
     def mine(self, name: str) -> Part:
         """Proposes a part for this rank: the block that it saved, where as many ranks saved one
         block each, else an even share. Not collective.
+
+        Parameters
+        ----------
+        name : str
+            The name of an array.
 
         Returns
         -------

@@ -218,7 +218,23 @@ class Dataset(Sequence[memoryview]):
         return (record for number in range(self._count) for record in self[number : number + 1])
 
     def name(self, number: int) -> str:
-        """The name of the file that was packed as this record; empty if records have no names."""
+        """The name of the file that was packed as this record.
+
+        Parameters
+        ----------
+        number : int
+            The number of a record; below 0: from the end.
+
+        Returns
+        -------
+        str
+            Empty if records have no names.
+
+        Raises
+        ------
+        IndexError
+            There is no such record.
+        """
         return os.fsdecode(self.file.attributes(self._number(number))[0])
 
     def sample(self, number: int) -> dict[str, bytes]:
@@ -256,6 +272,11 @@ class Dataset(Sequence[memoryview]):
         ----------
         decode : bool or dict of str to callable
             Dictionaries of fields instead, as of :class:`Loader`.
+
+        Returns
+        -------
+        torch.utils.data.Dataset
+            Its items are by the number of a record.
         """
         from pario.records.adapters import Records
 

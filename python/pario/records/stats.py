@@ -67,7 +67,18 @@ class LoaderStats:
         return self.waited / (self.waited + self.worked) if self.waited else 0.0
 
     def percentile(self, percent: float) -> float:
-        """A percentile of the waits for a batch, in seconds."""
+        """A percentile of the waits for a batch.
+
+        Parameters
+        ----------
+        percent : float
+            From 0 to 100; 50 is the median.
+
+        Returns
+        -------
+        float
+            Seconds; 0 before the second batch.
+        """
         waits = sorted(self.waits)
         return waits[min(len(waits) - 1, int(len(waits) * percent / 100))] if waits else 0.0
 

@@ -147,7 +147,23 @@ class Archive:
         return int(self._native.shards)
 
     def member(self, name: str) -> Member:
-        """The member of a name. Raises ParioError if there is none."""
+        """The facts of a member.
+
+        Parameters
+        ----------
+        name : str
+            Its path below the packed directory.
+
+        Returns
+        -------
+        Member
+            Name, ``mode`` as of ``os.stat``, size in bytes, time in nanoseconds, shard.
+
+        Raises
+        ------
+        ParioError
+            There is no such member.
+        """
         return self._member(self._number(name))
 
     def read(self, name: str) -> bytes:
@@ -173,9 +189,17 @@ class Archive:
         return bytes(self._native.read(self._file(name)))
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """The bytes of a file in pieces of at most 16 MiB.
+        """The bytes of a file, piece by piece.
 
-        Raises as :meth:`read`, when the damaged piece is reached.
+        Parameters
+        ----------
+        name : str
+            As for :meth:`read`, which documents the errors, too.
+
+        Yields
+        ------
+        bytes
+            At most 16 MiB; an error is raised when the damaged piece is reached.
         """
         stream = self._native.open_member(self._file(name))
         while piece := stream.next():
