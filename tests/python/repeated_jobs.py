@@ -34,6 +34,20 @@ def parse_two_files(made: Job, passes: int) -> None:
             add_events(made, 0, path, kind, start=starts, duration=1e-7, offset=offset)
 
 
+def parse_log(made: Job, passes: int, name: str = "app.log") -> None:
+    """A file of 32 MiB that stays open and is read from its start in each pass of 1 s: four reads
+    of 25 ms, after each of which the process computes."""
+    path, reads, size = f"/scratch/{name}", 4 * passes, 8 * MIB
+    counts = {"opens": 1, "closes": 1, "reads": reads, "consecutive_reads": 3 * passes}
+    moved = {"bytes_read": size * reads, "end_read": 4 * size, "read_time": 0.025 * reads}
+    add_record(made, 0, path, **counts, **moved)
+    number = np.arange(reads)
+    when = {"start": 1.0 + 0.25 * number, "duration": 0.025}
+    add_events(made, 0, path, "open", start=0.5, duration=1e-6)
+    add_events(made, 0, path, "read", **when, offset=size * (number % 4), length=size)
+    add_events(made, 0, path, "close", start=1.0 + passes, duration=1e-6)
+
+
 def parse_settings(made: Job, opens: int) -> None:
     """Python opens a small file again and again, reads it, and parses it in 20 us; 30 us lie
     between a close and the next open."""

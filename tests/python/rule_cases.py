@@ -564,6 +564,7 @@ VARIANTS = {
     "re-read (decoded)": case(
         layers.parse_table, (12, "map.png", 8 * MIB), (1, "map.png", 8 * MIB), (10.9, 11.1)
     ),
+    "re-read (parsed in passes)": case(repeated.parse_log, 12, 1, (10.9, 11.1)),
     "re-read (mapped)": case(layers.parse_mapped_table, 12, 1, (10.9, 11.1)),
     "stdio-per-value (events)": case(write_sizes, [16], [21, 22, 23, 24], (3.9, 4)),
     "text-input (C++)": case(layers.read_matrix, 300_000, 100, (5.9, 6.1)),

@@ -15,6 +15,7 @@ from tests.python.repeated_jobs import (
     map_again,
     open_for_parts,
     parse_headers,
+    parse_log,
     read_columns,
     set_views,
 )
@@ -175,6 +176,12 @@ def test_parsing_after_opens_in_a_loop_is_promised_once() -> None:
     found = {one.rule: one.seconds for one in analyze(made).findings}
     assert found["open-close-loop"] == pytest.approx(3.0, rel=0.05)
     assert found.get("re-read", 0.0) < 0.1
+
+
+def test_only_passes_over_text_parse_it_again() -> None:
+    made = job(wall=20.0)
+    parse_log(made, 12, "matrix.bin")
+    assert find(made, "re-read").seconds == pytest.approx(1.1, rel=0.05)
 
 
 def test_numbers_that_are_read_again_are_converted_once() -> None:

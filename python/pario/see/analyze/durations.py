@@ -101,10 +101,11 @@ def find_reading_spans(job: Job) -> Spans:
     return Spans(row, begin[only_read] - shift, end[only_read] - shift, known)
 
 
-def find_repeated_spans(job: Job, rows: Ints) -> Spans:
-    """Return the times after reads at places of the file that an earlier open read, too: until the
+def find_repeated_spans(job: Job, rows: Ints, rewound: Ints | None = None) -> Spans:
+    """Return the times after reads at places of the file that an earlier pass read, too: until the
     next read at another place, write or close; and until the next open, if this one reads another
-    part of the same header. They repeat the same work. Known of ``rows`` whose file one thread
+    part of the same header. They repeat the same work. A pass begins with an open, and in the rows
+    ``rewound`` also with a read where the first one began. Known of ``rows`` whose file one thread
     uses."""
     events = job.events
     of_row = find_rows(job.records, events["process"], events["file"], events["layer"])
@@ -113,9 +114,12 @@ def find_repeated_spans(job: Job, rows: Ints) -> Spans:
     chosen = chosen[np.lexsort((events["start"][chosen], of_row[chosen]))]
     row, kind, start, end = of_row[chosen], *(events[chosen][it] for it in ("kind", "start", "end"))
     opens, reads, closes = (kind == EVENT_KINDS.index(word) for word in ("open", "read", "close"))
-    number = np.cumsum(opens)  # of the open before each event
     place = np.stack([row[reads], events["offset"][chosen][reads].astype(np.int64)])
     place = np.unique(place, axis=1, return_inverse=True)[1].ravel()
+    begins = opens.copy()
+    if rewound is not None:
+        begins[reads] = _begin_again(row[reads], place) & np.isin(row[reads], rewound)
+    number = np.cumsum(begins)  # of the pass of each event
     first = np.full(int(place.max(initial=-1)) + 1, np.inf)
     np.minimum.at(first, place, number[reads])
     again = np.zeros(len(chosen), bool)
@@ -133,6 +137,14 @@ def find_repeated_spans(job: Job, rows: Ints) -> Spans:
     return Spans(row[counted], end[counted], end[counted] + gaps[counted], known)
 
 
+def _begin_again(row: Ints, place: Ints) -> Mask:
+    """Return, per read in order of rows and time, True if it is where the reads of its row began;
+    equal numbers of ``place`` are the same place."""
+    begun = np.full(int(row.max(initial=-1)) + 1, -1)
+    begun[row[::-1]] = place[::-1]
+    return np.asarray(place == begun[row])
+
+
 def _find_last(mask: Mask) -> Ints:
     """Return, per element, the position of the last one of the mask so far; 0 for none."""
     return np.asarray(np.maximum.accumulate(np.where(mask, np.arange(len(mask)), 0)))
@@ -148,9 +160,7 @@ def _are_inside_headers(row: Ints, reads: Mask, kind: Ints, place: Ints) -> Mask
     if not len(at):
         return inside
     often = np.bincount(place)[place] >= OFTEN
-    begun = np.full(int(row.max()) + 1, -1)
-    begun[row[at][::-1]] = place[::-1]
-    begins = place == begun[row[at]]
+    begins = _begin_again(row[at], place)
     written = kind == EVENT_KINDS.index("write")
     last = _find_last(reads | written)
     number = np.cumsum(reads) - 1  # of the last read among the reads

@@ -54,10 +54,8 @@ MANY_EMPTY = 1000
 SERVED = 0.75  # of a copy's rate: reads as fast are served from memory already
 #: The ends of the names of files whose bytes are decompressed, or otherwise converted, before use.
 _PACKED = (".gz", ".bz2", ".xz", ".zst", ".tgz")
-_PARSED = (
-    *(".csv", ".tsv", ".txt", ".dat", ".json", ".jsonl", ".xml", ".yaml", ".yml", ".fits"),
-    *(".parquet", ".feather", ".npz", ".zip", ".xlsx", *_PACKED),
-)
+_TEXT = (".csv", ".tsv", ".txt", ".log", ".json", ".jsonl", ".ndjson", ".xml", ".yaml", ".yml")
+_PARSED = (*_TEXT, ".dat", ".fits", ".parquet", ".feather", ".npz", ".zip", ".xlsx", *_PACKED)
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".jp2")
 _DECODED = (*_IMAGES, ".flac", ".mp3", ".ogg")
 EXPANSION = 10  # bytes in memory for one of a compressed image or sound
@@ -167,14 +165,22 @@ def _read_again(facts: Facts) -> Iterator[Candidate]:
 
 def _find_parsing(facts: Facts, rows: Ints, needless: Floats) -> Floats:
     """Return, per row, the seconds in which its bytes are parsed again: a part of all the time
-    while the file is open if it is read in one pass, otherwise the time after
-    reads of places that an earlier open read."""
+    while the file is open if it is read in one pass, otherwise the time after reads of places that
+    an earlier open read, or of files of text an earlier pass."""
     parsed, passes = _are_parsed(facts, rows)
     found, whole = np.zeros(len(rows)), parsed & passes
     found[whole] = find_parsing(facts, rows[whole]) * needless[whole]
-    rest = parsed & ~passes & (facts.records["opens"][rows] > 1)
-    found[rest] = find_repeated_work(facts, rows[rest])
+    rewound = parsed & ~passes & _are_rewound(facts, rows)
+    rest = parsed & ~passes & ((facts.records["opens"][rows] > 1) | rewound)
+    found[rest] = find_repeated_work(facts, rows[rest], rows[rewound])
     return found
+
+
+def _are_rewound(facts: Facts, rows: Ints) -> Mask:
+    """True for rows of files of text that are read in order, pass after pass."""
+    text = np.array([facts.path(file).lower().endswith(_TEXT) for file in facts.file[rows]], bool)
+    records = facts.records[rows]
+    return np.asarray(text & (records["consecutive_reads"] >= 0.5 * records["reads"]))
 
 
 def _are_parsed(facts: Facts, rows: Ints) -> tuple[Mask, Mask]:
@@ -399,7 +405,8 @@ REREAD = Rule(
         " compressed files (by their names; images and sounds only if they need at most"
         f" {wording.size(MOST_KEPT)} as decoded) that are opened for each pass (or compressed files"
         " with a seek back for each) also that share of the computation while they are open or"
-        " mapped, or of that after reads at places which an earlier open read, at most"
+        " mapped, or of that after reads at places which an earlier open (of files of text: an"
+        " earlier pass) read, at most"
         f" {wording.seconds(PARSING)} for each byte (needs events)."
     ),
     advice="Keep the bytes in memory, or map a file that stays in memory.",

@@ -122,12 +122,13 @@ def find_parsing(facts: Facts, rows: Ints) -> Floats:
     return _measure_parsing(facts, rows, spans, facts.cells[rows, READ])
 
 
-def find_repeated_work(facts: Facts, rows: Ints) -> Floats:
+def find_repeated_work(facts: Facts, rows: Ints, rewound: Ints | None = None) -> Floats:
     """Return, per row, the seconds of computation after reads that repeat those of an earlier open
-    of the file; 0 where they take longer than parsing."""
+    of the file, or of an earlier pass in the rows ``rewound``; 0 where they take longer than
+    parsing."""
     if not len(facts.job.events) or not len(rows):
         return np.zeros(len(rows))
-    return _measure_parsing(facts, rows, find_repeated_spans(facts.job, rows), 0.0)
+    return _measure_parsing(facts, rows, find_repeated_spans(facts.job, rows, rewound), 0.0)
 
 
 def find_setup(facts: Facts, rows: Ints) -> Floats:
