@@ -34,6 +34,15 @@ def rules_of(made: Job) -> list[str]:
 
 
 @pytest.mark.parametrize(("opens", "moves"), [(1, True), (2000, False)])
+def test_chunks_that_flushes_of_netcdf_write_are_no_fill_values() -> None:
+    made = job()
+    end_definitions(made, 64 * MIB, 0)
+    assert "fill-values" in rules_of(made)
+    made.records["flushes"][0], made.records["flush_time"][0] = 5000, 12.0
+    assert "fill-values" not in rules_of(made)
+    assert find(made, "flush-storm").seconds > 11.0
+
+
 def test_opens_of_a_netcdf_file_are_no_moves_of_its_header(opens: int, moves: bool) -> None:
     made = job()
     end_definitions(made, 64 * MIB, 64 * MIB)

@@ -38,6 +38,8 @@ def find_defined_files(facts: RowFacts) -> Iterator[DefinedFile]:
     written, calls = facts.column("inner_bytes_written"), facts.column("others")
     # With fewer definitions than opens, opening and closing the file has moved the bytes.
     defining = (calls > 0) & (calls >= facts.column("opens")) & (written >= LEAST)
+    # Flushes write the chunks of variables.
+    defining &= facts.column("flush_time") <= facts.column("other_time")
     for row in rows[defining[rows]]:
         below = int(find_rows(records, records["process"][row], records["file"][row], POSIX)[()])
         if below < 0:
