@@ -235,3 +235,26 @@ def test_directories_that_exist_are_not_changed_by_mkdir(failed: int, words: str
     add_events(made, 0, "/scratch/d", "other", start=np.arange(100), function="mkdir")
     (finding,) = (one for one in analyze(made).findings if one.rule == "attribute-storm")
     assert words in finding.cause
+
+
+def test_changes_of_small_files_are_no_cost_of_opening_them() -> None:
+    made = job()
+    files = [f"/scratch/d/{number}" for number in range(300)]
+    add_record(made, 0, files, opens=1, open_time=1e-2, others=1000, other_time=0.1)
+    add_events(made, 0, files[0], "other", start=np.arange(100), function="setxattr")
+    first, second = analyze(made).findings
+    assert (first.rule, first.seconds) == ("attribute-storm", pytest.approx(30.0, rel=0.01))
+    assert (second.rule, second.seconds) == ("many-small-files", pytest.approx(3.12, abs=0.02))
+
+
+@pytest.mark.parametrize("opens, seconds", [(0, 25.0), (1, 20.0)])
+def test_links_are_removed_with_their_snapshots(opens: int, seconds: float) -> None:
+    made = job()
+    files = [f"/scratch/state/{number}" for number in range(100)]
+    add_record(made, 0, files, others=1000, other_time=0.2)
+    add_events(made, 0, files[0], "other", start=np.arange(100), function="link")
+    snapshots = [f"/scratch/snap{number}/state" for number in range(100)]
+    add_record(made, 0, snapshots, opens=opens, others=1, other_time=0.05)
+    (finding,) = (one for one in analyze(made).findings if one.rule == "attribute-storm")
+    assert finding.seconds == pytest.approx(seconds, rel=0.01)
+    assert "one more name" in finding.cause

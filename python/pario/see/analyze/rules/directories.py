@@ -8,7 +8,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze import idioms
-from pario.see.analyze.arrays import Mask, counts, ratio, sums
+from pario.see.analyze.arrays import Ints, Mask, counts, ratio, sums
 from pario.see.analyze.cells import KINDS
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
@@ -222,7 +222,9 @@ def _repeated_changes(facts: Facts) -> Iterator[Candidate]:
     failed = float(facts.column("failed")[rows].sum())
     kind = "rename" if words.startswith("rename") else "attribute"
     kind = "mkdir" if words.startswith("mkdir") and failed > 0.5 * count else kind
+    kind = "link" if words.startswith(("link", "symlink")) else kind
     cause, fix = _CHANGE_TEXTS[kind]
+    removed = _find_removed(facts, rows) if kind == "link" else rows[:0]
     yield subject.candidate(
         title=f"{wording.count(count)} {words} calls on {subject.place}",
         cause=f"Each call ({wording.seconds(took / count)}) {cause}",
@@ -236,13 +238,25 @@ def _repeated_changes(facts: Facts) -> Iterator[Candidate]:
         fixes=(code(fix), *([] if kind == "rename" else [_STORM_FIXES[1]])),
         claims=[
             *claim_all(facts, rows, (OTHER,), needless),
+            *claim_all(facts, removed, (OTHER,)),
             *claim_work(facts, rows, CHANGE_WORK, needless),
         ],
         method=(
-            "time in these calls of all but one per process and file, and the program's time"
-            f" between them, at most {CHANGE_WORK.text} for each"
+            "time in these calls of all but one per process and file,"
+            f"{' and in those that remove the new names,' * bool(len(removed))} and the program's"
+            f" time between them, at most {CHANGE_WORK.text} for each"
         ),
     )
+
+
+def _find_removed(facts: Facts, rows: Ints) -> Ints:
+    """Return the rows of the same processes with names that are made and removed, but never
+    opened."""
+    processes = facts.records["process"]
+    never = facts.per_file(facts.calls("opens"))[facts.file] == 0
+    few = (facts.column("others") > 0) & (facts.column("others") < MANY_CHANGES)
+    own = np.isin(processes, np.unique(processes[rows])) & facts.stored
+    return np.flatnonzero(own & never & few)
 
 
 #: By the kind of change: the end of the sentence on a call, and the repair.
@@ -252,6 +266,12 @@ _CHANGE_TEXTS = {
         " the server; the next one replaces the change at once.",
         "Set permissions, times and attributes once, after the last write of a file; keep values"
         " that change often in the memory of the program, or in the file itself.",
+    ),
+    "link": (
+        "gives a file one more name, which changes the directory and the file's own metadata; its"
+        " removal changes both again.",
+        "Keep such snapshots of names less often, only those that are needed later, or the versions"
+        " in one file (an archive, records with their step).",
     ),
     "rename": (
         "gives a file the name of another one. Where it replaces a file, some file systems store"
@@ -306,7 +326,8 @@ CHANGES = Rule(
         " together, and more than two per open."
     ),
     estimate=(
-        "Time in these calls beyond the first per process and file, and the program's time between"
+        "Time in these calls beyond the first per process and file (of links also in the removal of"
+        " the new names), and the program's time between"
         f" them, at most {CHANGE_WORK.text} for each (needs events)."
     ),
     advice="Set attributes once, after the last write.",

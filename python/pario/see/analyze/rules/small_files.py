@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import filesystems, wording
-from pario.see.analyze.arrays import Floats, Ints, Mask, counts, sums, unique_pairs
+from pario.see.analyze.arrays import Floats, Ints, Mask, counts, ratio, sums, unique_pairs
 from pario.see.analyze.cells import KINDS, META, MPIIO, POSIX, READS, STDIO, WRITES
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
@@ -32,10 +32,15 @@ from pario.see.analyze.rules.processes import find_common_files
 from pario.see.analyze.rules.sharing import find_common_reads
 from pario.see.tables.model import LAYER_NAMES, LAYERS
 
-OPEN, CLOSE, SYNC = (KINDS.index(kind) for kind in ("open", "close", "sync"))
+OPEN, CLOSE, SYNC, STAT, OTHER = (
+    KINDS.index(kind) for kind in ("open", "close", "sync", "stat", "other")
+)
+#: Kinds of calls that need no open, and their counters.
+_BESIDE_OPENS = {STAT: ("stats",), OTHER: ("others", "truncates")}
 MANY_FILES = 200
 SEVERAL_FILES, COSTLY = 50, 0.1  # files of a directory, and a part of the run that opens them
 SMALL_FILE = 1 << 20
+CALLS_OF_AN_OPEN = 4  # stat and other calls of a kind that belong to an open
 NEARLY_ALL = 0.9  # of the directories with small files
 SLOW_FILE = 0.2e-3  # seconds, for opening, reading and closing
 #: Files of installed programs and libraries, whose number the user does not choose.
@@ -174,12 +179,11 @@ def _small_files(facts: Facts, mask: Mask, directory: Ints) -> Candidate:
         + round(float((files_of_rows(facts) - 1)[subject.rows].sum())),
     )
     moved = subject.total("bytes_read") + subject.total("bytes_written")
-    claims = claim_all(facts, rows, META)
+    claims = _claim_metadata(facts, rows)
     claims += [
         Claim(rows, one.kind, facts.cells[rows, one.kind] - facts.reference.cost(rows, one))
         for one in (READS, WRITES)
     ]
-    claims += claim_work(facts, rows, OPEN_WORK, 1.0)
     library = _library_rows(facts, rows)
     claims += claim_all(facts, library, (OPEN, CLOSE), 1.0 - 1.0 / max(count, 1))
     took = float(facts.cells[rows].sum())
@@ -219,6 +223,22 @@ def _small_files(facts: Facts, mask: Mask, directory: Ints) -> Candidate:
             + ("; and the time in a library to open and close them" if len(library) else "")
         ),
     )
+
+
+def _claim_metadata(facts: Facts, rows: Ints) -> list[Claim]:
+    """Return claims of the calls that move no data, and of the program's work for all calls: of
+    stat and similar calls a few for each open, because more of them are no work for finding a
+    file."""
+    claims = claim_all(facts, rows, tuple(kind for kind in META if kind not in _BESIDE_OPENS))
+    opens = facts.per_file(facts.calls("opens"))[facts.file[rows]]
+    every = facts.reads[rows] + facts.writes[rows] + opens
+    own = every.copy()
+    for kind, counters in _BESIDE_OPENS.items():
+        calls = np.sum([facts.calls(counter)[rows] for counter in counters], axis=0)
+        of_opens = np.minimum(CALLS_OF_AN_OPEN * opens, calls)
+        claims += claim_all(facts, rows, (kind,), ratio(of_opens, calls, 1.0))
+        own, every = own + of_opens, every + calls
+    return [*claims, *claim_work(facts, rows, OPEN_WORK, ratio(own, every, 1.0))]
 
 
 def _library_rows(facts: Facts, rows: Ints) -> Ints:
@@ -300,9 +320,10 @@ SMALL_FILES = Rule(
         " as tar or zip packs, and those of sed."
     ),
     estimate=(
-        "All time on these files minus their bytes at the reference rate; and the program's time"
-        f" between calls, at most {OPEN_WORK.text} for each (needs events); and the time in which"
-        " a library such as HDF5 opens and closes all but one of them."
+        "All time on these files (of stat calls and of similar ones at most"
+        f" {CALLS_OF_AN_OPEN} per open) minus their bytes at the reference rate; and the program's"
+        f" time between calls, at most {OPEN_WORK.text} for each (needs events); and the time in"
+        " which a library such as HDF5 opens and closes all but one of them."
     ),
     advice="One container file with an index (HDF5, tar, SQLite); pario records pack for training.",
     control="The same records in one file.",
