@@ -16,6 +16,7 @@ from tests.python.repeated_jobs import (
     open_for_parts,
     parse_headers,
     parse_log,
+    parse_settings,
     read_columns,
     set_views,
 )
@@ -177,6 +178,14 @@ def test_work_for_calls_takes_longer_where_processes_wait_for_processors() -> No
         made.processes["cpu_user"], made.processes["cpu_system"] = 4.0, 0.0
         seconds.append(sum(finding.seconds for finding in analyze(made).findings))
     assert seconds[1] > 1.3 * seconds[0]
+
+
+def test_files_whose_parsing_takes_longer_than_their_opens_need_no_kept_handles() -> None:
+    made = job()
+    parse_settings(made, 100_000)
+    found = find(made, "open-close-loop")
+    assert "opened and parsed" in found.title and "inside the program" in found.why_not
+    assert "keep the result" in found.fixes[0].text and not found.settings
 
 
 def test_parsing_after_opens_in_a_loop_is_promised_once() -> None:

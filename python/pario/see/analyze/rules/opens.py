@@ -87,13 +87,14 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
     library, in_library = _library_rows(facts, rows)
     streams = _find_streams(facts, rows[alone])
     parsing = np.where(in_library, 0.0, _find_parsing(facts, rows))
+    parsed = _measure_parsed(facts, rows, parsing)
     took = sum_seconds(facts, rows, *kinds) + sum_seconds(facts, library, *kinds)
     named = float(facts.column("opens")[library].sum()) if in_library.all() else count
     named = named or count
     yield subject.candidate(
-        **_describe_opens(subject, named, took / named),
+        **_describe_opens(subject, named, took / named, parsed),
         confidence="high",
-        why_not=_why_not(subject, count),
+        why_not=_why_not(subject, count, parsed),
         evidence=(
             fact(
                 f"{wording.count(count)} opens of {wording.plural(len(subject.files), 'file')}, "
@@ -107,7 +108,7 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
                 "many statements in one transaction, or PRAGMA journal_mode=WAL, which keeps its"
                 " file.",
             ),
-            _advise_opens(subject, count),
+            _advise_opens(subject, count, parsed),
         ),
         claims=[
             *claim_all(facts, rows, kinds, needless),
@@ -138,8 +139,16 @@ def _move_much(facts: Facts, opens: Floats) -> Mask:
     return np.asarray((moved >= LARGE_OPEN * opens) & (moved > 0) & ~in_library)
 
 
-def _describe_opens(subject: Scene, count: float, each: float) -> dict[str, str]:
-    """Return title and cause; ``count``: opens, ``each``: seconds of one."""
+def _measure_parsed(facts: Facts, rows: Ints, parsing: Floats) -> float:
+    """Return the seconds in which the bytes are parsed again after each open, if this takes longer
+    than all calls on the files; otherwise 0."""
+    seconds = float(parsing.sum())
+    return seconds if seconds > float(facts.cells[rows].sum()) else 0.0
+
+
+def _describe_opens(subject: Scene, count: float, each: float, parsed: float) -> dict[str, str]:
+    """Return title and cause; ``count``: opens, ``each``: seconds of one, ``parsed``: seconds of
+    parsing, if they are most."""
     if _mostly_fail(subject, count):
         return {
             "title": f"{wording.count(count)} opens of {subject.place}, most of which failed",
@@ -157,6 +166,16 @@ def _describe_opens(subject: Scene, count: float, each: float) -> dict[str, str]
             ),
             "remedy": "making fewer files",
         }
+    if parsed:
+        return {
+            "title": f"{subject.place} opened and parsed {wording.count(count)} times",
+            "cause": (
+                f"After each open the program computes for {wording.seconds(parsed / count)} while"
+                " it reads the same bytes again; open and close themselves cost"
+                f" {wording.seconds(each)}."
+            ),
+            "remedy": "reading and parsing each file once",
+        }
     return {
         "title": f"{subject.place} opened and closed {wording.count(count)} times",
         "cause": (
@@ -166,7 +185,7 @@ def _describe_opens(subject: Scene, count: float, each: float) -> dict[str, str]
     }
 
 
-def _advise_opens(subject: Scene, count: float) -> Fix:
+def _advise_opens(subject: Scene, count: float, parsed: float) -> Fix:
     if _mostly_fail(subject, count):
         return code(
             "Wait for the file with inotify, or a message from the program that writes it; or sleep"
@@ -177,6 +196,11 @@ def _advise_opens(subject: Scene, count: float) -> Fix:
             "Keep many records in one file: an archive, SQLite, HDF5 datasets, or one binary file"
             " with an index of offsets. Where the same file is replaced each time: replace it less"
             " often."
+        )
+    if parsed:
+        return code(
+            "Read and parse the file once before the loop, and keep the result. Where the file"
+            " grows: keep it open and read on where the last read ended."
         )
     moved = subject.total("bytes_read") + subject.total("bytes_written")
     if not moved and count_removals(subject) >= REMOVED * count:
@@ -209,10 +233,12 @@ def _are_renamed(subject: Scene, count: float) -> bool:
     return renamed and subject.total("others") >= REMOVED * count and subject.total("writes") > 0
 
 
-def _why_not(subject: Scene, count: float) -> str:
+def _why_not(subject: Scene, count: float, parsed: float) -> str:
     if databases.is_of_sqlite(subject):
         return databases.WHY_NOT
-    return _NEW_FILES if _are_renamed(subject, count) else ""
+    if _are_renamed(subject, count):
+        return _NEW_FILES
+    return "the time is spent inside the program, which parses the bytes" if parsed else ""
 
 
 def _mostly_fail(subject: Scene, count: float) -> bool:
