@@ -300,3 +300,19 @@ def test_asking_until_another_process_makes_a_file_costs_the_time_of_others(
     if seconds:
         assert found["stat-storm"].seconds == pytest.approx(seconds, rel=0.02)
         assert (found["stat-storm"].remedy == "waiting for files without asking") == makes
+
+
+@pytest.mark.parametrize("answers", [0, 30_000])
+def test_one_rank_that_collects_small_messages_is_named_unless_it_answers(answers: int) -> None:
+    made = make_job(2, wall=100.0, has={"posix", "per_rank", "mpi"})
+    add_record(made, 0, "/scratch/f", writes=100, bytes_written=MIB, write_time=0.1)
+    talk = {"calls": 30_000, "bytes": 2 * MIB}
+    add_function(made, 0, "MPI_Mrecv", "p2p", **talk, seconds=40.0)
+    add_function(made, 1, "MPI_Send", "p2p", **talk, seconds=60.0)
+    if answers:
+        add_function(made, 0, "MPI_Send", "p2p", calls=answers, bytes=8 * answers, seconds=1.0)
+        assert rules_of(made) == []
+        return
+    found = find(made, "one-rank-for-all")
+    assert found.seconds == pytest.approx(60.0, rel=0.02)
+    assert "30,000 messages" in found.cause and "one message" in found.fixes[0].text

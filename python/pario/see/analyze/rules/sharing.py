@@ -29,6 +29,15 @@ ALMOST_ALL = 0.9
 WHOLE = 0.8
 JOINED = 0.5  # bytes written for each byte read of other ranks' files
 ENOUGH_BYTES = 8 << 20
+MANY_MESSAGES = 10_000  # that the one rank receives
+PICKLED = 5.0  # bytes of messages for each byte written: names and types of objects
+ANSWERED = 0.1  # messages sent for each one received: more are no collection of data
+_JOIN_MESSAGES = code(
+    "Send many records with one message: lists of them, or arrays (mpi4py: Send and Gatherv pass"
+    " buffers without pickling); or let every rank write a file of its own."
+)
+_RECEIVES = ("MPI_Recv", "MPI_Irecv", "MPI_Mrecv", "MPI_Imrecv")
+_SENDS = ("MPI_Send", "MPI_Isend", "MPI_Ssend", "MPI_Rsend", "MPI_Bsend", "MPI_Issend")
 USEFUL_WRITERS = 16
 STRAGGLER_FACTOR = 2.0
 
@@ -45,15 +54,34 @@ def _one_rank_for_all(facts: Facts) -> Iterator[Candidate]:
         by_rank = sums(facts.lane[own], moved[own], facts.ranks)
         total = float(by_rank.sum() + moved[facts.stored & (facts.lane < 0)].sum())
         rank = int(np.argmax(by_rank))
+        collected = 0.0
+        if direction is WRITES and facts.has("per_rank"):
+            collected = _count_collected(facts, rank, float(by_rank[rank]))
         if (
-            by_rank[rank] >= ENOUGH_BYTES
+            (by_rank[rank] >= ENOUGH_BYTES or collected)
             and by_rank[rank] > ALMOST_ALL * total
             and facts.has("per_rank")
             and not (direction is READS and is_broadcast(facts, rank, float(by_rank[rank])))
         ):
             seconds = facts.cells[:, direction.kind]
             subject = scene(facts, own & (facts.lane == rank) & (seconds > 0), seconds)
-            yield _one_rank(subject, rank, by_rank, direction)
+            yield _one_rank(subject, rank, by_rank, direction, collected)
+
+
+def _count_collected(facts: Facts, rank: int, moved: float) -> float:
+    """Return the messages in which a rank receives the bytes that it writes, such as objects of
+    mpi4py; 0 if they are few, or if it answers many of them."""
+    table = facts.job.functions
+    own = (facts.lanes.of(table["process"]) == rank) & (table["category"] == "p2p")
+
+    def add_up(names: tuple[str, ...], column: str) -> float:
+        chosen = own & facts.job.select_functions(names.__contains__)[table["name"]]
+        return float(table[column][chosen].sum())
+
+    calls, size = (add_up(_RECEIVES, column) for column in ("calls", "bytes"))
+    few = moved / facts.ranks <= size <= PICKLED * moved
+    many = calls >= MANY_MESSAGES and add_up(_SENDS, "calls") <= ANSWERED * calls
+    return calls if many and few else 0.0
 
 
 def _are_own_output(facts: Facts) -> Mask:
@@ -64,7 +92,11 @@ def _are_own_output(facts: Facts) -> Mask:
     return np.asarray((mine > 0) & (mine >= facts.per_file(written, facts.stored)[facts.file]))
 
 
-def _one_rank(subject: Scene, rank: int, by_rank: Floats, direction: Direction) -> Candidate:
+def _one_rank(
+    subject: Scene, rank: int, by_rank: Floats, direction: Direction, collected: float
+) -> Candidate:
+    """Return the finding; ``collected``: the messages in which the rank receives the bytes, if
+    they are many."""
     facts, kind, word = subject.facts, direction.kind, direction.word
     useful = min(facts.ranks, USEFUL_WRITERS)
     moved, share = float(by_rank[rank]), wording.percent(float(by_rank[rank]), float(by_rank.sum()))
@@ -75,7 +107,10 @@ def _one_rank(subject: Scene, rank: int, by_rank: Floats, direction: Direction) 
             " ranks"
         ),
         cause=(
-            "One process uses one process's bandwidth, and the data pass through it, while"
+            f"The bytes arrive in {wording.count(collected)} messages, each of which takes time of"
+            " both ranks regardless of its bytes."
+            if collected
+            else "One process uses one process's bandwidth, and the data pass through it, while"
             f" {others} {'waits' if facts.ranks == 2 else 'wait'}."
         ),
         confidence="medium",
@@ -90,6 +125,7 @@ def _one_rank(subject: Scene, rank: int, by_rank: Floats, direction: Direction) 
             _describe_waiting(facts),
         ),
         fixes=(
+            *((_JOIN_MESSAGES,) if collected else ()),
             code(
                 f"Let every rank {word} its own part of the file: MPI_File_{word}_at_all with a"
                 " subarray view, or HDF5 with H5Pset_fapl_mpio and H5Pset_dxpl_mpio(...,"
@@ -99,7 +135,7 @@ def _one_rank(subject: Scene, rank: int, by_rank: Floats, direction: Direction) 
         ),
         claims=[
             *claim_all(facts, subject.rows, (kind,), 1.0 - 1.0 / useful),
-            _transfers(facts, rank, moved),
+            _transfers(facts, rank, moved, PICKLED if collected else 1.0),
         ],
         method=(
             f"time of rank {rank} in these calls divided among {useful} ranks, and the time of the"
@@ -170,16 +206,17 @@ def _join(subject: Scene, rank: int, moved: float, parts: tuple[Mask, Mask, floa
     )
 
 
-def _transfers(facts: Facts, rank: int, moved: float) -> Claim:
+def _transfers(facts: Facts, rank: int, moved: float, each: float) -> Claim:
     """Claim the communication that carries the data, in proportion to their part of the bytes of
-    the functions: of the rank, and of the others, which wait inside their messages for it."""
+    the functions: of the rank, and of the others, which wait inside their messages for it.
+    ``each``: the most bytes of messages for each byte of the file."""
     table, lanes = facts.job.functions, np.arange(facts.ranks)
     of = facts.lanes.of(table["process"])
     talk = np.isin(table["category"], ("p2p", "collective", "rma")) & (of >= 0)
     carried = sums(of[talk], table["bytes"][talk].astype(float), facts.ranks)
     data = np.where(lanes == rank, moved, moved / facts.ranks)
     least = 0.5 * data * np.where(lanes == rank, (facts.ranks - 1) / facts.ranks, 1.0)
-    known = np.where(carried >= least, np.minimum(ratio(data, carried, 0.0), 1.0), 0.0)
+    known = np.where(carried >= least, np.minimum(ratio(each * data, carried, 0.0), 1.0), 0.0)
     known *= known[rank] > 0
     return Claim(lanes, COMMUNICATION, facts.times.lane_times.communication * known)
 
@@ -340,8 +377,9 @@ ONE_RANK = Rule(
     remedy="letting every rank do its own I/O",
     sees="One rank moves (nearly) all bytes while the others wait.",
     threshold=(
-        f"More than {wording.share(ALMOST_ALL)} of all bytes, at least {ENOUGH_BYTES >> 20} MiB, in"
-        " a job of 2 or more ranks; not bytes read that the rank broadcasts: all ranks need them."
+        f"More than {wording.share(ALMOST_ALL)} of all bytes, at least {ENOUGH_BYTES >> 20} MiB"
+        f" (or fewer that the writer receives in {MANY_MESSAGES:,} messages or more), in a job of 2"
+        " or more ranks; not bytes read that the rank broadcasts: all ranks need them."
     ),
     estimate=(
         f"That rank's time in the calls divided among the ranks (at most {USEFUL_WRITERS}), and the"
