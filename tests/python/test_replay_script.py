@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,27 @@ def test_of_a_file_that_is_open_twice_each_call_goes_where_it_begins() -> None:
     assert first != second
     assert sorted([found.slot[2], found.slot[3]]) == sorted([first, second])
     assert sorted([found.slot[4], found.slot[6]]) == sorted([first, second])
+    assert (found.verb == verb).all() and not found.attach and not found.dropped
+
+
+def test_writes_belong_to_the_descriptor_that_permits_them() -> None:
+    """A program that follows its own log has two descriptors of it, both at the beginning."""
+    known = numbers()
+    steps = [
+        ("open", os.O_WRONLY | os.O_CREAT, 0),
+        ("open", os.O_RDONLY, 0),
+        ("write", 0, 45),
+        ("read", 0, 45),
+        ("write", 45, 45),
+        ("lseek", 0, 0),
+    ]
+    verb, offset, length = (
+        np.array(column)
+        for column in zip(*((known[verb], at, size) for verb, at, size in steps), strict=True)
+    )
+    found = assign(Calls(verb, np.zeros(6, np.int64), np.zeros(6, bool), offset, length))
+    out, read = found.slot[0], found.slot[1]
+    assert out != read and found.slot[2:5].tolist() == [out, read, out]
     assert (found.verb == verb).all() and not found.attach and not found.dropped
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -85,12 +86,29 @@ def _by_file(files: NDArray[Any], members: NDArray[Any]) -> Iterator[NDArray[Any
     return (part for part in np.split(members[order], cuts) if len(part))
 
 
+#: Verbs that need a descriptor which is not only to be read, or written.
+_WRITING = frozenset(
+    {
+        *("write", "pwrite", "fwrite", "fprintf", "fputc"),
+        *("ftruncate", "posix_fallocate"),
+    }
+)
+_READING = frozenset({"read", "pread", "fread", "fgetc"})
+
+
 @dataclass
 class _Open:
     slot: int
     stdio: bool
     position: int
     attached: bool = False
+    flags: int = os.O_RDWR
+
+    def permits(self, verb: str) -> bool:
+        """False if the file was opened only to be read, or written, and the verb does the other."""
+        mode = self.flags & os.O_ACCMODE
+        needless = {os.O_RDONLY: _WRITING, os.O_WRONLY: _READING}
+        return verb not in needless.get(mode, frozenset())
 
 
 class _Walk:
@@ -113,7 +131,7 @@ class _Walk:
             self._opening(call, verb, stdio)
             return
         offset, length = int(self._calls.offset[call]), int(self._calls.length[call])
-        chosen = self._choose(stdio, offset) or self._attach(call, stdio, verb)
+        chosen = self._choose(stdio, offset, verb) or self._attach(call, stdio, verb)
         if chosen is None:
             self._found.dropped.append(call)
             return
@@ -130,7 +148,7 @@ class _Walk:
         self._open.append(chosen)
 
     def _opening(self, call: int, verb: str, stdio: bool) -> None:
-        source = self._choose(False, -1) if verb in ("dup", "fdopen") else None
+        source = self._choose(False, -1, verb) if verb in ("dup", "fdopen") else None
         if source is None and verb in ("dup", "fdopen"):
             self._found.dropped.append(call)
             return
@@ -139,6 +157,7 @@ class _Walk:
             stdio,
             source.position if source else 0,
             source.attached if source else False,
+            source.flags if source else int(self._calls.offset[call]),
         )
         self._found.slot[call] = new.slot
         if source:
@@ -147,9 +166,11 @@ class _Walk:
                 self._open.remove(source)
         self._open.append(new)
 
-    def _choose(self, stdio: bool, offset: int) -> _Open | None:
-        """The open file whose position is the offset, else the last used one."""
+    def _choose(self, stdio: bool, offset: int, verb: str) -> _Open | None:
+        """The open file whose position is the offset, else the last used one; if possible one that
+        permits the verb."""
         of_layer = [one for one in self._open if one.stdio == stdio]
+        of_layer = [one for one in of_layer if one.permits(verb)] or of_layer
         return next(
             (one for one in reversed(of_layer) if one.position == offset),
             of_layer[-1] if of_layer else None,
