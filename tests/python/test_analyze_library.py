@@ -7,7 +7,7 @@ import pytest
 
 from pario.see.analyze import analyze
 from pario.see.analyze.cells import WRITE
-from pario.see.analyze.facts import Facts
+from pario.see.analyze.facts import Facts, compute_once
 from pario.see.analyze.ledger import Claim
 from pario.see.analyze.model import Contention, Finding
 from pario.see.analyze.rules.base import pace
@@ -258,3 +258,18 @@ def test_links_are_removed_with_their_snapshots(opens: int, seconds: float) -> N
     (finding,) = (one for one in analyze(made).findings if one.rule == "attribute-storm")
     assert finding.seconds == pytest.approx(seconds, rel=0.01)
     assert "one more name" in finding.cause
+
+
+def test_answers_that_several_rules_need_are_computed_once() -> None:
+    asked: list[int] = []
+
+    @compute_once
+    def add_one(facts: Facts, number: int) -> int:
+        asked.append(number)
+        return number + 1
+
+    first, second = Facts(Times(job())), Facts(Times(job()))
+    assert [add_one(first, 1), add_one(first, 1), add_one(first, 2), add_one(second, 1)] == [
+        *(2, 2, 3, 2)
+    ]
+    assert asked == [1, 2, 1]

@@ -34,7 +34,6 @@ def rules_of(made: Job) -> list[str]:
     return [finding.rule for finding in analyze(made).findings]
 
 
-@pytest.mark.parametrize(("opens", "moves"), [(1, True), (2000, False)])
 def test_chunks_that_flushes_of_netcdf_write_are_no_fill_values() -> None:
     made = job()
     end_definitions(made, 64 * MIB, 0)
@@ -44,6 +43,7 @@ def test_chunks_that_flushes_of_netcdf_write_are_no_fill_values() -> None:
     assert find(made, "flush-storm").seconds > 11.0
 
 
+@pytest.mark.parametrize(("opens", "moves"), [(1, True), (2000, False)])
 def test_opens_of_a_netcdf_file_are_no_moves_of_its_header(opens: int, moves: bool) -> None:
     made = job()
     end_definitions(made, 64 * MIB, 64 * MIB)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable
+from functools import cached_property, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -22,9 +23,33 @@ from pario.see.analyze.lanes import lane_words
 from pario.see.analyze.reference import Reference
 from pario.see.analyze.row_facts import RowFacts
 
+_Given = ParamSpec("_Given")
+_Found = TypeVar("_Found")
+
+
+def compute_once(
+    find: Callable[Concatenate[Facts, _Given], _Found],
+) -> Callable[Concatenate[Facts, _Given], _Found]:
+    """Return a function of facts that several rules ask, and that computes its result once for each
+    of its arguments. Callers do not change the result."""
+
+    @wraps(find)
+    def ask(facts: Facts, /, *given: _Given.args, **named: _Given.kwargs) -> _Found:
+        key = (find, given, tuple(named.items()))
+        if key not in facts.answers:
+            facts.answers[key] = find(facts, *given, **named)
+        return facts.answers[key]  # type: ignore[no-any-return]
+
+    return ask
+
 
 class Facts(RowFacts):
     """A job in the form that the rules use: rows, files, directories and reference rates."""
+
+    @cached_property
+    def answers(self) -> dict[Any, Any]:
+        """The results of functions with ``compute_once``."""
+        return {}
 
     @cached_property
     def ranks(self) -> int:

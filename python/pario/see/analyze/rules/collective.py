@@ -10,7 +10,7 @@ import numpy as np
 from pario import wording
 from pario.see.analyze.arrays import Floats, Ints, Mask, counts, ratio, sums, unique_pairs
 from pario.see.analyze.cells import POSIX, READS, WRITES, Direction
-from pario.see.analyze.facts import Facts
+from pario.see.analyze.facts import Facts, compute_once
 from pario.see.analyze.ledger import WAITING, Claim
 from pario.see.analyze.model import Fix
 from pario.see.analyze.rules import repairs
@@ -114,6 +114,7 @@ def _missing_collectives(facts: Facts) -> Iterator[Candidate]:
             yield _independent(facts, subject, pieces(facts, direction), direction)
 
 
+@compute_once
 def find_joinable(facts: Facts, direction: Direction) -> Mask:
     """Return, per row, True for small independent calls of several ranks on one file: collective
     calls join them at a profit."""

@@ -10,7 +10,7 @@ from pario import wording
 from pario.see.analyze import idioms
 from pario.see.analyze.arrays import Floats, Ints, Mask, sums
 from pario.see.analyze.cells import KINDS, LIBRARIES, READ, READS, STDIO, WRITES
-from pario.see.analyze.facts import Facts
+from pario.see.analyze.facts import Facts, compute_once
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim, claim_all
 from pario.see.analyze.model import Fix
@@ -58,6 +58,7 @@ _NEW_FILES = "each open makes a new file, which is renamed once it is written"
 _COMPRESSED = (".gz", ".bz2", ".xz")
 
 
+@compute_once
 def find_open_loops(facts: Facts) -> Mask:
     """True for rows of files that a process opens and closes again and again."""
     opens = _count_opens(facts)

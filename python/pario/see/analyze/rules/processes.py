@@ -14,7 +14,7 @@ from pario.see.analyze import idioms
 from pario.see.analyze.accounts import image_seconds
 from pario.see.analyze.arrays import Floats, Ints, Mask, counts, sums, unique_pairs
 from pario.see.analyze.cells import KINDS
-from pario.see.analyze.facts import Facts
+from pario.see.analyze.facts import Facts, compute_once
 from pario.see.analyze.intervals import Intervals, IntervalSet
 from pario.see.analyze.lanes import lane_words
 from pario.see.analyze.ledger import COMPUTE, Claim, claim_all
@@ -81,6 +81,7 @@ def _find_common_rows(facts: Facts, families: _Families, children: Ints) -> Ints
     return rows[users[facts.file[rows]] >= COMMON * len(children)]
 
 
+@compute_once
 def _find_families(facts: Facts) -> _Families:
     processes = facts.job.processes
     keys = list(zip(processes["host"].tolist(), processes["pid"].tolist(), strict=True))
