@@ -48,16 +48,19 @@ def parse_log(made: Job, passes: int, name: str = "app.log") -> None:
     add_events(made, 0, path, "close", start=1.0 + passes, duration=1e-6)
 
 
-def parse_settings(made: Job, opens: int) -> None:
+def parse_settings(made: Job, opens: int, processes: tuple[int, ...] = (0,)) -> None:
     """Python opens a small file again and again, reads it, and parses it in 20 us; 30 us lie
     between a close and the next open."""
     made.programs = ["/usr/bin/python3"]
     path, counts = "/scratch/settings.ini", {"opens": opens, "closes": opens, "reads": opens}
     moved = {"bytes_read": 28 * opens, "end_read": 28}
-    add_record(made, 0, path, **counts, **moved, open_time=1e-8 * opens)
+    times = {"open_time": 1e-8 * opens, "read_time": 1e-8 * opens, "close_time": 1e-8 * opens}
+    add_record(made, processes, path, **counts, **moved, **times)
     begin = np.arange(opens) * 50e-6
-    for kind, start, length in (("open", 0.0, 0), ("read", 1e-7, 28), ("close", 20e-6, 0)):
-        add_events(made, 0, path, kind, start=begin + start, duration=1e-8, length=length)
+    for process in processes:
+        for kind, start, length in (("open", 0.0, 0), ("read", 1e-7, 28), ("close", 20e-6, 0)):
+            when = {"start": begin + start, "duration": 1e-8, "length": length}
+            add_events(made, process, path, kind, **when)
 
 
 def parse_headers(made: Job, opens: int, path: str = "/scratch/stack.tif") -> None:

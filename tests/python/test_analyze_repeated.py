@@ -188,6 +188,14 @@ def test_files_whose_parsing_takes_longer_than_their_opens_need_no_kept_handles(
     assert "keep the result" in found.fixes[0].text and not found.settings
 
 
+def test_work_of_all_ranks_counts_once_along_the_critical_path() -> None:
+    made = make_job(2, 6.0)
+    parse_settings(made, 100_000, (0, 1))
+    meet = {"start": [5.0, 5.1], "duration": [0.9, 0.8], "offset": 0, "flags": 8}
+    add_events(made, range(2), "", "communicate", **meet, function="MPI_Barrier")
+    assert 1.9 < find(made, "open-close-loop").seconds < 5.1
+
+
 def test_parsing_after_opens_in_a_loop_is_promised_once() -> None:
     made = job(wall=20.0)
     parse_headers(made, 300, "/scratch/members.zip")

@@ -54,6 +54,10 @@ class Ledger:
             COMMUNICATION: times.communication.copy(),
             WAITING: times.waiting.copy(),
         }
+        self._weights = {}  # per lane, of a second of each kind on the critical path
+        if facts.times.along_path:
+            self._weights[COMPUTE] = facts.times.compute_weights
+            self._weights[COMMUNICATION] = facts.times.communication_weights
         self._budget = facts.wall
         self._io_budget = facts.times.critical.io
 
@@ -113,12 +117,8 @@ class Ledger:
             if claim.kind == WAITING:
                 all_ranks += float(seconds.mean()) if len(seconds) else 0.0
             elif claim.kind < 0:
-                share = (
-                    facts.times.communication_weights
-                    if claim.kind == COMMUNICATION and along
-                    else np.ones(facts.ranks)
-                )
-                lanes += sums(claim.rows, seconds * share[claim.rows], facts.ranks)
+                share = self._weights[claim.kind][claim.rows] if along else 1.0
+                lanes += sums(claim.rows, seconds * share, facts.ranks)
             else:
                 lane = facts.lane[claim.rows]
                 own = lane >= 0

@@ -326,6 +326,12 @@ class Times:
         return _part(self._on_path.communication, self.lane_times.communication)
 
     @cached_property
+    def compute_weights(self) -> Floats:
+        """Per lane, the part of its time outside I/O and MPI on the critical path."""
+        on_path = sums(self.path.lane, self.path.end - self.path.start, self.lanes.count)
+        return _part(_rest(on_path, self._on_path), _rest(self.wall, self.lane_times))
+
+    @cached_property
     def _on_path(self) -> LaneTimes:
         times = self.between(self.path.lane, self.path.start, self.path.end)
         parts = (
@@ -352,6 +358,11 @@ def _sum_by_thread(rows: Table) -> Floats:
     threads = int(rows["thread"].max()) + 1
     seconds = sums(rows["process"].astype(np.int64) * threads + rows["thread"], rows["seconds"], 0)
     return np.pad(seconds, (0, -len(seconds) % threads)).reshape(-1, threads)
+
+
+def _rest(whole: Floats | float, times: LaneTimes) -> Floats:
+    """Return the time of lanes that is neither I/O nor waiting nor communication."""
+    return np.maximum(whole - times.io - times.waiting - times.communication, 0.0)
 
 
 def _part(part: Floats, whole: Floats) -> Floats:
