@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/base/descriptor.hpp"
+#include "core/base/transfers.hpp"
 #include "core/file/cached_files.hpp"
 
 namespace pario::file {
@@ -42,24 +43,11 @@ std::uint64_t sum_of(std::span<const std::byte> bytes) {
 }
 
 bool read_whole(int number, std::uint64_t offset, std::span<std::byte> out) {
-  for (std::uint64_t done = 0; done < out.size();) {
-    const ssize_t got =
-        ::pread(number, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    done += static_cast<std::uint64_t>(got);
-  }
-  return true;
+  return base::pread_all(number, out, offset).bytes == out.size();
 }
 
-bool write_whole(int number, std::span<const std::byte> bytes) {
-  for (std::uint64_t done = 0; done < bytes.size();) {
-    const ssize_t put = ::write(number, bytes.data() + done, bytes.size() - done);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    done += static_cast<std::uint64_t>(put);
-  }
-  return true;
+bool write_whole(int number, std::uint64_t offset, std::span<const std::byte> bytes) {
+  return base::pwrite_all(number, bytes, offset).bytes == bytes.size();
 }
 
 /// Reads a part of a block of `length` bytes, and compares the checksums of its pieces. False: it
@@ -207,8 +195,9 @@ void BlockCache::store(const Block& block, std::span<const std::byte> bytes) {
       block.path + "." + std::to_string(::getpid()) + "-" + std::to_string(parts_++) + ".part";
   const base::Descriptor file(reserve(part, whole));
   if (!file.is_open()) return;
-  const bool complete = write_whole(file.number(), bytes) &&
-                        write_whole(file.number(), std::as_bytes(std::span(&sums, 1)));
+  const bool complete =
+      write_whole(file.number(), 0, bytes) &&
+      write_whole(file.number(), bytes.size(), std::as_bytes(std::span(&sums, 1)));
   if (!complete || ::rename(part.c_str(), block.path.c_str()) != 0) ::unlink(part.c_str());
 }
 

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/base/transfers.hpp"
+
 namespace pario::archive {
 namespace {
 
@@ -100,14 +102,9 @@ base::Result<std::unique_ptr<Shard>> Shard::open(const std::string& path) {
 }
 
 base::Status Shard::read_exactly(std::uint64_t offset, std::span<std::byte> out) const {
-  for (std::size_t done = 0; done < out.size();) {
-    const ssize_t got = ::pread(descriptor_, out.data() + done, out.size() - done,
-                                static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return base::Error{.number = errno, .operation = "pread", .path = path_};
-    if (got == 0) return damage_error("it is shorter than it should be");
-    done += static_cast<std::size_t>(got);
-  }
+  const base::Moved read = base::pread_all(descriptor_, out, offset);
+  if (read.number != 0) return base::path_error("pread", path_, read.number);
+  if (read.bytes < out.size()) return damage_error("it is shorter than it should be");
   return {};
 }
 

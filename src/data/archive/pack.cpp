@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/base/descriptor.hpp"
+#include "core/base/transfers.hpp"
 #include "core/file/publication.hpp"
 #include "data/archive/attributes.hpp"
 #include "data/archive/division.hpp"
@@ -154,14 +155,11 @@ class Assembler {
       const base::Extent wanted = base::intersection(data, part);
       const std::size_t at = text_.size();
       text_.resize(at + wanted.length());
-      for (std::uint64_t done = 0; done < wanted.length();) {
-        const ssize_t got = ::pread(descriptor, text_.data() + at + done, wanted.length() - done,
-                                    static_cast<off_t>(wanted.begin + done));
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return base::path_error("pread", path_of(directory_, entry.name));
-        if (got == 0) break;  // the file was truncated: has_changed() reports it
-        done += static_cast<std::uint64_t>(got);
-      }
+      // A file that was truncated ends before: has_changed() reports it.
+      const base::Moved read = base::pread_all(
+          descriptor, std::as_writable_bytes(std::span(text_).subspan(at)), wanted.begin);
+      if (read.number != 0)
+        return base::path_error("pread", path_of(directory_, entry.name), read.number);
     }
     return {};
   }

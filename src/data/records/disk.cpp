@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "core/base/transfers.hpp"
+
 namespace pario::records {
 
 base::Result<Buffer> Buffer::make(std::uint64_t size, Pages pages) {
@@ -148,16 +150,14 @@ base::Result<Disk> Disk::of(const file::Publication& publication, std::string pa
 
 base::Result<std::uint64_t> Disk::read(std::uint64_t offset, std::span<std::byte> data) const {
   if (object_) return object_->read(offset, data);
-  std::uint64_t done = 0;
-  while (done < data.size()) {
-    const ssize_t got =
-        ::pread(number_, data.data() + done, data.size() - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return error("pread", base::Extent::at(offset + done, data.size() - done));
-    done += static_cast<std::uint64_t>(got);
-    if (got == 0 || (direct_ && done % kAlignment != 0)) break;
-  }
-  return done;
+  const base::Moved read = base::move_all(data.size(), [&](std::size_t done) -> ssize_t {
+    if (direct_ && done % kAlignment != 0) return 0;  // the end of the file
+    return ::pread(number_, data.data() + done, data.size() - done,
+                   static_cast<off_t>(offset + done));
+  });
+  if (read.number != 0)
+    return error("pread", base::Extent::at(offset + read.bytes, data.size() - read.bytes));
+  return read.bytes;
 }
 
 void Disk::expect_sequential() const {
@@ -187,15 +187,10 @@ bool Disk::in_memory(base::Extent where) const {
 }
 
 base::Status Disk::write(std::uint64_t offset, std::span<const std::byte> data) const {
-  for (std::uint64_t done = 0; done < data.size();) {
-    const ssize_t put = ::pwrite(number_, data.data() + done, data.size() - done,
-                                 static_cast<off_t>(offset + done));
-    if (put < 0 && errno == EINTR) continue;
-    if (put == 0) errno = ENOSPC;
-    if (put <= 0) return error("pwrite", base::Extent::at(offset + done, data.size() - done));
-    done += static_cast<std::uint64_t>(put);
-  }
-  return {};
+  const base::Moved put = base::pwrite_all(number_, data, offset);
+  if (put.bytes == data.size()) return {};
+  if (put.number == 0) errno = ENOSPC;
+  return error("pwrite", base::Extent::at(offset + put.bytes, data.size() - put.bytes));
 }
 
 base::Status Disk::preallocate(std::uint64_t size) const {

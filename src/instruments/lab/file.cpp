@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <vector>
 
 #include "core/base/sleep.hpp"
+#include "core/base/transfers.hpp"
 
 namespace pario::lab {
 namespace {
@@ -23,29 +23,19 @@ Descriptor open_tree(const std::string& path) {
 }
 
 /// Writes all bytes. Returns their number, or -1.
-long write_all(int descriptor, const char* data, std::size_t size, std::uint64_t offset) {
-  for (std::size_t done = 0; done < size;) {
-    const ssize_t now =
-        ::pwrite(descriptor, data + done, size - done, static_cast<off_t>(offset + done));
-    if (now <= 0) return -1;
-    done += static_cast<std::size_t>(now);
-  }
-  return static_cast<long>(size);
+long write_all(int descriptor, std::span<const std::byte> data, std::uint64_t offset) {
+  const bool is_complete = base::pwrite_all(descriptor, data, offset).bytes == data.size();
+  return is_complete ? static_cast<long>(data.size()) : -1;
 }
 
 /// Reads all bytes, with zeros for holes. Returns their number, or -1. Without a descriptor all
 /// bytes are zeros.
-long read_all(int descriptor, char* data, std::size_t size, std::uint64_t offset) {
-  std::size_t done = 0;
-  while (descriptor >= 0 && done < size) {
-    const ssize_t now =
-        ::pread(descriptor, data + done, size - done, static_cast<off_t>(offset + done));
-    if (now < 0) return -1;
-    if (now == 0) break;
-    done += static_cast<std::size_t>(now);
-  }
-  std::memset(data + done, 0, size - done);
-  return static_cast<long>(size);
+long read_all(int descriptor, std::span<std::byte> out, std::uint64_t offset) {
+  const base::Moved read =
+      descriptor < 0 ? base::Moved{} : base::pread_all(descriptor, out, offset);
+  if (read.number != 0) return -1;
+  std::ranges::fill(out.subspan(read.bytes), std::byte{0});
+  return static_cast<long>(out.size());
 }
 
 }  // namespace
@@ -156,11 +146,9 @@ long File::move(base::Extent extent, char* data, bool writing) {
 
 long File::move_piece(const Piece& piece, char* data, bool writing) {
   const int descriptor = open(piece, writing);
-  if (writing)
-    return descriptor < 0 ? -1 : write_all(descriptor, data, piece.range.length(), piece.inside);
-  return descriptor < 0 && errno != ENOENT
-             ? -1
-             : read_all(descriptor, data, piece.range.length(), piece.inside);
+  const std::span bytes(reinterpret_cast<std::byte*>(data), piece.range.length());
+  if (writing) return descriptor < 0 ? -1 : write_all(descriptor, bytes, piece.inside);
+  return descriptor < 0 && errno != ENOENT ? -1 : read_all(descriptor, bytes, piece.inside);
 }
 
 int File::grow(std::uint64_t size) {
