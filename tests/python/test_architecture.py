@@ -98,3 +98,24 @@ def test_the_glossary_has_40_to_60_terms_each_once():
     terms = [term for term in rows if term != "term"]
     assert 40 <= len(terms) <= 60
     assert len(set(terms)) == len(terms)
+
+
+def modules_of_components() -> Iterator[tuple[Path, set[str]]]:
+    """The folder of each component, and its modules."""
+    for name in ("core", "parallel", "observe", "layers", "data", "instruments"):
+        folder = ROOT / "src" / name
+        yield folder, {path.parent.name for path in folder.glob("*/*.hpp")}
+    for name in ("see", "fix", "prove", "move", "checkpoint", "records"):
+        folder = ROOT / "python/pario" / name
+        files = {path.stem for path in folder.glob("*.py")}
+        packages = {path.parent.name for path in folder.glob("*/__init__.py")}
+        yield folder, (files | packages) - {"__init__", "errors"}
+
+
+@pytest.mark.parametrize(
+    ("folder", "modules"),
+    [pytest.param(*each, id=each[0].name) for each in modules_of_components()],
+)
+def test_the_readme_of_a_component_names_its_modules(folder, modules):
+    named = re.findall(r"`(\w+)`|\*\*(\w+)\*\*", (folder / "README.md").read_text())
+    assert modules - {name for pair in named for name in pair} == set()
