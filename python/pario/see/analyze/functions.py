@@ -9,10 +9,10 @@ import numpy as np
 
 from pario.see.analyze.arrays import Floats, Mask, Table, sums
 from pario.see.analyze.cells import KINDS, POSIX
+from pario.see.analyze.counted import PEERS
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.model import FunctionRow
 from pario.see.analyze.scope import IN_MPI, IN_MPI_IO
-from pario.see.analyze.split import PEERS
 from pario.see.tables.model import LAYER_NAMES, LAYERS
 
 #: The row of all waiting for other ranks: in barriers, and before the last rank arrives.

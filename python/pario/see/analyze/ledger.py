@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pario.see.analyze.arrays import Floats, Ints, ratio, sums
+from pario.see.analyze.counted import share_of_ranks
 from pario.see.analyze.facts import Facts
-from pario.see.analyze.split import share_of_ranks
 
 #: Kinds of claims on a lane's time outside I/O calls; their ``rows`` are lanes.
 COMPUTE, COMMUNICATION, WAITING = -1, -2, -3

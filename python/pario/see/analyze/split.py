@@ -8,7 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pario.see.analyze.arrays import Floats, Ints, Mask, Table, columns, sums
+from pario.see.analyze import counted
+from pario.see.analyze.arrays import Floats, Ints, Table, columns, sums
 from pario.see.analyze.cells import MPIIO, exclusive_seconds, of_library, without_waiting
 from pario.see.analyze.intervals import Intervals, IntervalSet, nothing
 from pario.see.analyze.lanes import Lanes, find_lanes
@@ -21,13 +22,7 @@ from pario.see.tables.model import EVENT_KINDS, Job
 #: Events that hold this part of the counted I/O time count as complete.
 ALMOST_ALL = 0.9
 
-#: The begin of the names of blocking collectives that move no bytes.
-BARRIER = "MPI_Barrier"
 LOCK = EVENT_KINDS.index("lock")  # events that wait for the owner of a lock: no I/O
-
-COMMUNICATION_CATEGORIES = ("p2p", "wait", "collective", "rma")
-#: Functions that wait for other processes without MPI, or for users: poll, recv, reads of pipes.
-PEERS = "peers"
 
 
 @dataclass(frozen=True)
@@ -149,7 +144,8 @@ class Times:
     @cached_property
     def _sets(self) -> tuple[IntervalSet, ...]:
         talk_rows = np.flatnonzero(self.job.events["layer"] == COMMUNICATION)
-        barriers = talk_rows[self._are_barriers[self.job.events["function"][talk_rows]]]
+        are_barriers = counted.find_barriers(self.job)
+        barriers = talk_rows[are_barriers[self.job.events["function"][talk_rows]]]
         waiting = (
             self.waits.intervals() + self.intervals(barriers) + self.intervals(self.lock_events)
         )
@@ -164,11 +160,6 @@ class Times:
             whole = whole + part
             sets.append(IntervalSet(whole, self.wall) if len(part) else sets[-1])
         return tuple(sets[1:])
-
-    @cached_property
-    def _are_barriers(self) -> Mask:
-        """True for functions that are barriers, which move no bytes: all their time is waiting."""
-        return self.job.select_functions(lambda name: name.startswith(BARRIER))
 
     def between(self, lane: Ints, start: Floats, end: Floats) -> LaneTimes:
         """Return I/O, waiting and communication in intervals of lanes, from events."""
@@ -185,58 +176,15 @@ class Times:
         return self._counted_times()
 
     def _counted_times(self) -> LaneTimes:
-        talk, barrier = self._function_seconds()
+        talk, barrier = counted.communication_seconds(self.job, self.lanes)
         waiting = barrier
         if len(self.waits.lane):
             waiting = sums(self.waits.lane, self.waits.seconds, self.lanes.count)
         lane = self.lanes.of(self.job.records["process"])
         waiting = waiting + sums(lane[lane >= 0], self.lock_seconds[lane >= 0], self.lanes.count)
-        io = np.minimum(self.counted_io, self.wall)
+        io = np.minimum(counted.io_seconds(self.job, self.lanes, self.cells), self.wall)
         waiting = np.minimum(waiting, self.wall - io)
         return LaneTimes(io, waiting, np.clip(talk - waiting, 0.0, self.wall - io - waiting))
-
-    @cached_property
-    def counted_io(self) -> Floats:
-        """Seconds of I/O per lane by the counters; of a process those of its busiest thread."""
-        records, count = self.job.records, self.lanes.count
-        rows = (
-            self.cells.sum(axis=1) * self._thread_share()[records["process"]]
-            if len(records)
-            else np.zeros(0)
-        )
-        lane = self.lanes.of(records["process"])
-        io = sums(lane[lane >= 0], rows[lane >= 0], count)
-        for row in np.flatnonzero(records["process"] < 0):
-            io += share_of_ranks(records[row], float(self.cells[row].sum()), count)
-        return io
-
-    def _thread_share(self) -> Floats:
-        """Return, per process, the busiest thread's part of its I/O seconds, because threads do I/O
-        at the same time."""
-        functions = self.job.functions
-        share = np.ones(max(len(self.job.processes), 1))
-        rows = functions[
-            np.isin(functions["category"], ("posix", "stdio", "mpiio")) & (functions["thread"] >= 0)
-        ]
-        if not len(rows):
-            return share
-        threads = _sum_by_thread(rows)
-        total, largest = threads.sum(axis=1), threads.max(axis=1)
-        share[: len(total)] = np.divide(largest, total, out=np.ones_like(total), where=total > 0)
-        return share
-
-    def _function_seconds(self) -> tuple[Floats, Floats]:
-        """Return, per lane, the seconds in communication, and in barriers. Barriers move no bytes,
-        so all their time is waiting."""
-        functions = self.job.functions
-        lane = self.lanes.of(functions["process"])
-        talk = np.isin(functions["category"], COMMUNICATION_CATEGORIES) & (lane >= 0)
-        barrier = talk & self._are_barriers[functions["name"]] if len(functions) else talk
-        count = self.lanes.count
-        return (
-            sums(lane[talk], functions["seconds"][talk], count),
-            sums(lane[barrier], functions["seconds"][barrier], count),
-        )
 
     @cached_property
     def peer_seconds(self) -> Floats:
@@ -246,28 +194,10 @@ class Times:
         processes, times = self.job.processes, self.lane_times
         if self.lanes.mpi or not self.divided:
             return np.zeros(self.lanes.count)
-        waits = self._peer_calls + self._stream_seconds
+        waits = counted.peer_seconds(self.job) + counted.stream_seconds(self.job)
         used = np.nan_to_num(processes["cpu_user"] + processes["cpu_system"])
         busy = times.io + times.waiting + times.communication + self.lanes.sum_processes(used)
         return np.clip(self.wall - busy, 0.0, self.lanes.sum_processes(waits))
-
-    @cached_property
-    def _peer_calls(self) -> Floats:
-        """Seconds per process in calls that wait for other processes, in its busiest thread."""
-        functions, count = self.job.functions, len(self.job.processes)
-        rows = functions[(functions["category"] == PEERS) & (functions["thread"] >= 0)]
-        if not len(rows):
-            return np.zeros(count)
-        largest = _sum_by_thread(rows).max(axis=1)
-        return np.pad(largest, (0, count - len(largest)))
-
-    @cached_property
-    def _stream_seconds(self) -> Floats:
-        """Seconds per process in reads and writes of standard streams that are no files."""
-        records = self.job.records
-        rows = records[(self.job.files["stream"] != 0)[records["file"]] & (records["process"] >= 0)]
-        moved = np.nan_to_num(rows["read_time"] + rows["write_time"])
-        return sums(rows["process"], moved, len(self.job.processes))
 
     def split(self, lane: int) -> Split:
         """Return the split of the wall time of one lane."""
@@ -353,13 +283,6 @@ def inner_seconds(records: Table) -> Floats:
     return np.nan_to_num(sum(times, np.zeros(len(records))))
 
 
-def _sum_by_thread(rows: Table) -> Floats:
-    """Return the seconds of functions, a row per process and a column per thread."""
-    threads = int(rows["thread"].max()) + 1
-    seconds = sums(rows["process"].astype(np.int64) * threads + rows["thread"], rows["seconds"], 0)
-    return np.pad(seconds, (0, -len(seconds) % threads)).reshape(-1, threads)
-
-
 def _rest(whole: Floats | float, times: LaneTimes) -> Floats:
     """Return the time of lanes that is neither I/O nor waiting nor communication."""
     return np.maximum(whole - times.io - times.waiting - times.communication, 0.0)
@@ -367,17 +290,3 @@ def _rest(whole: Floats | float, times: LaneTimes) -> Floats:
 
 def _part(part: Floats, whole: Floats) -> Floats:
     return np.minimum(np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0), 1.0)
-
-
-def share_of_ranks(record: np.void, seconds: float, ranks: int) -> Floats:
-    """Distribute a sum over all ranks: the slowest and the fastest rank get their own times if the
-    log has these, the other ranks equal parts of the rest."""
-    share = np.full(ranks, seconds / max(int(record["ranks"]), ranks, 1))
-    slowest, fastest = int(record["slowest_rank"]), int(record["fastest_rank"])
-    if 0 <= slowest < ranks and record["slowest_rank_time"] == record["slowest_rank_time"]:
-        own = min(float(record["slowest_rank_time"]), seconds)
-        share[:] = (seconds - own) / max(ranks - 1, 1)
-        share[slowest] = own
-        if 0 <= fastest < ranks and fastest != slowest:
-            share[fastest] = min(float(record["fastest_rank_time"]), share[fastest])
-    return share

@@ -9,12 +9,12 @@ import numpy as np
 from pario import wording
 from pario.see.analyze.arrays import Mask, ratio, sums
 from pario.see.analyze.cells import READ
+from pario.see.analyze.counted import COMMUNICATION_CATEGORIES
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMMUNICATION, Claim
 from pario.see.analyze.reference import COPY_RATE
 from pario.see.analyze.rules.base import Candidate, Rule, code, fact, scene
 from pario.see.analyze.rules.small_calls import SMALL_CALL
-from pario.see.analyze.split import COMMUNICATION_CATEGORIES
 
 MANY_CALLS = 1000
 ENOUGH_BYTES = 1 << 20

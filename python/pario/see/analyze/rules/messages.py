@@ -12,11 +12,11 @@ from pario import wording
 from pario.see.analyze import idioms
 from pario.see.analyze.arrays import Floats, Ints, counts, ratio, sums
 from pario.see.analyze.call_sites import CallSites
+from pario.see.analyze.counted import PEERS
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim
 from pario.see.analyze.model import Fix
 from pario.see.analyze.rules.base import Candidate, Rule, code, fact
-from pario.see.analyze.split import PEERS
 
 MANY_MESSAGES = 10_000
 SMALL_MESSAGE = 256  # bytes on average
