@@ -161,7 +161,8 @@ def test_one_file_has_one_name(trace: Trace, build: Compile, work: Path) -> None
     expected = {"opens": 2, "bytes_written": 11, "bytes_read": 11, "closes": 2}
     assert run.status == 0
     assert select_counts(run.counts(work / "d/file"), **expected) == expected
-    assert run.calls("readdir") + run.calls("readdir64") == 5
+    assert run.calls("readdir") + run.calls("readdir64") == 6
+    assert run.counts(work / "d")["lists"] == 2  # opendir and rewinddir
 
 
 def test_files_without_an_ordinary_name_are_seen(trace: Trace, build: Compile, work: Path) -> None:

@@ -66,6 +66,16 @@ PARIO_WRAP(DIR*, fdopendir, int fd) {
 READDIR(readdir)
 READDIR(readdir64)
 
+// The next readdir reads the directory from its beginning: another listing.
+PARIO_WRAP(void, rewinddir, DIR* directory) {
+  Description* file = description_of(directory);
+  if (file == nullptr) return PARIO_REAL(rewinddir)(directory);
+  count_call(
+      start_on(Symbol::rewinddir, *file, trace::Layer::posix),
+      [&] { return PARIO_REAL(rewinddir)(directory), 0; },
+      [&](Span span, int) { count_on(Symbol::rewinddir, *file, span, false); });
+}
+
 // The C library's scandir reads the directory by functions of its own.
 #define SCANDIR(name)                                                                          \
   PARIO_WRAP(int, name, const char* path, dirent*** list, Filter filter, Comparison compare) { \

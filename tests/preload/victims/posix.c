@@ -102,7 +102,8 @@ static void directories(void) {
   DIR* listing = opendir("d");
   int entries = 0;
   while (readdir(listing) != NULL) ++entries;
-  CHECK(entries == 4 && closedir(listing) == 0);
+  rewinddir(listing);
+  CHECK(entries == 4 && readdir(listing) != NULL && closedir(listing) == 0);
 }
 
 static int visited;
