@@ -31,6 +31,7 @@ IDIOMS = {
     idioms.select_a_name: 2.0,
     idioms.print_a_number: 0.5,
     idioms.read_a_number: 0.1,
+    idioms.parse_a_table: 5.0,
     idioms.write_a_line: 1.0,
     idioms.pass_a_byte: 1.0,
     idioms.pass_an_object: 10.0,

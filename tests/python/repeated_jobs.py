@@ -63,6 +63,20 @@ def parse_settings(made: Job, opens: int, processes: tuple[int, ...] = (0,)) -> 
             add_events(made, process, path, kind, **when)
 
 
+def parse_after_close(made: Job, opens: int, path: str, pause: float) -> None:
+    """A compiled program opens a file of 100 kB, reads and closes it in 12 us, and parses the bytes
+    then, or does other work, until the next open."""
+    size, begin = 100_000, np.arange(opens) * (pause + 12e-6)
+    counts = {"opens": opens, "closes": opens, "reads": opens}
+    times = {"open_time": 1e-6 * opens, "read_time": 9e-6 * opens, "close_time": 1e-6 * opens}
+    add_record(made, 0, path, **counts, **times, bytes_read=size * opens, end_read=size)
+    for kind, start, duration, place in (
+        *(("open", 0.0, 1e-6, -1), ("read", 1e-6, 9e-6, 0), ("close", 11e-6, 1e-6, -1)),
+    ):
+        when = {"start": begin + start, "duration": duration, "offset": place}
+        add_events(made, 0, path, kind, **when, length=size * (kind == "read"))
+
+
 def parse_headers(made: Job, opens: int, path: str = "/scratch/stack.tif") -> None:
     """Each open reads the header of a large file, which takes 10 ms to parse, and other data, which
     take 20 ms."""

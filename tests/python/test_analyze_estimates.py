@@ -211,6 +211,7 @@ def test_waiting_for_processors_is_no_waiting_for_locks(queued: float, promised:
         idioms.select_a_name,
         idioms.print_a_number,
         idioms.read_a_number,
+        idioms.parse_a_table,
         idioms.write_a_line,
         idioms.pass_a_byte,
         idioms.pass_an_object,

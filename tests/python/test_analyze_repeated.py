@@ -14,6 +14,7 @@ from tests.python.repeated_jobs import (
     broadcast_lines,
     map_again,
     open_for_parts,
+    parse_after_close,
     parse_headers,
     parse_log,
     parse_settings,
@@ -186,6 +187,23 @@ def test_files_whose_parsing_takes_longer_than_their_opens_need_no_kept_handles(
     found = find(made, "open-close-loop")
     assert "opened and parsed" in found.title and "inside the program" in found.why_not
     assert "keep the result" in found.fixes[0].text and not found.settings
+
+
+@pytest.mark.parametrize(
+    ("path", "pause", "least", "most"),
+    [
+        ("/scratch/words.txt", 500e-6, 4.8, 5.2),  # shorter than the usual parsing of 800 us
+        ("/scratch/words.txt", 2e-3, 7.7, 8.3),
+        ("/scratch/block.bin", 500e-6, 0.0, 0.2),
+    ],
+)
+def test_text_that_is_parsed_after_the_close_is_promised_as_far_as_parsing_takes(
+    path: str, pause: float, least: float, most: float
+) -> None:
+    made = job(wall=22.0)
+    parse_after_close(made, 10_000, path, pause)
+    found = sum(one.seconds for one in analyze(made).findings if one.rule == "open-close-loop")
+    assert least <= found <= most
 
 
 def test_work_of_all_ranks_counts_once_along_the_critical_path() -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _FOLDER, _FILE = Path("/dev"), "null"
 _NAME, _LINE, _NUMBER = "000123", "a line of text\n", 1 / 3
 _DIGITS = repr(_NUMBER)
+TABLE = "".join(f"item{number},{number / 7:.3f}\n" for number in range(20))
 _BATCHES = 5
 _BATCH_SECONDS = 1e-3
 _TRIVIAL_PROGRAM = "/bin/true"
@@ -66,6 +67,11 @@ def print_a_number() -> None:
 def read_a_number() -> None:
     """Turn all digits of a number into the number, by code in C."""
     float(_DIGITS)
+
+
+def parse_a_table() -> None:
+    """Split lines of text, and keep the number in each of them by its name."""
+    {name: float(value) for name, value in (line.split(",") for line in TABLE.splitlines())}
 
 
 def write_a_line() -> None:

@@ -27,11 +27,15 @@ from pario.see.analyze.rules.base import (
 from pario.see.analyze.rules.calling import (
     MANY_PARSED,
     PARSING,
+    TEXT,
+    TEXT_WORK,
+    are_of_text,
     are_parsed_often,
     claim_computation,
     claim_mapped_parsing,
     claim_work,
     find_parsing,
+    find_parsing_after,
     find_repeated_work,
 )
 from pario.see.analyze.rules.map_or_read import instead_of_reading, use_of
@@ -54,8 +58,7 @@ MANY_EMPTY = 1000
 SERVED = 0.75  # of a copy's rate: reads as fast are served from memory already
 #: The ends of the names of files whose bytes are decompressed, or otherwise converted, before use.
 _PACKED = (".gz", ".bz2", ".xz", ".zst", ".tgz")
-_TEXT = (".csv", ".tsv", ".txt", ".log", ".json", ".jsonl", ".ndjson", ".xml", ".yaml", ".yml")
-_PARSED = (*_TEXT, ".dat", ".fits", ".parquet", ".feather", ".npz", ".zip", ".xlsx", *_PACKED)
+_PARSED = (*TEXT, ".dat", ".fits", ".parquet", ".feather", ".npz", ".zip", ".xlsx", *_PACKED)
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".jp2")
 _DECODED = (*_IMAGES, ".flac", ".mp3", ".ogg")
 EXPANSION = 10  # bytes in memory for one of a compressed image or sound
@@ -164,12 +167,14 @@ def _read_again(facts: Facts) -> Iterator[Candidate]:
 
 
 def _find_parsing(facts: Facts, rows: Ints, needless: Floats) -> Floats:
-    """Return, per row, the seconds in which its bytes are parsed again: a part of all the time
-    while the file is open if it is read in one pass, otherwise the time after reads of places that
-    an earlier open read, or of files of text an earlier pass."""
+    """Return, per row, the seconds in which its bytes are parsed again. Of a file that is read in
+    one pass: a part of all the time while it is open, and of text also after the close. Of others:
+    the time after reads of places that an earlier open read, or an earlier pass over text."""
     parsed, passes = _are_parsed(facts, rows)
     found, whole = np.zeros(len(rows)), parsed & passes
-    found[whole] = find_parsing(facts, rows[whole]) * needless[whole]
+    found[whole] = find_parsing(facts, rows[whole])
+    found[whole] += find_parsing_after(facts, rows[whole], done=found[whole])
+    found[whole] *= needless[whole]
     rewound = parsed & ~passes & _are_rewound(facts, rows)
     rest = parsed & ~passes & ((facts.records["opens"][rows] > 1) | rewound)
     found[rest] = find_repeated_work(facts, rows[rest], rows[rewound])
@@ -178,9 +183,10 @@ def _find_parsing(facts: Facts, rows: Ints, needless: Floats) -> Floats:
 
 def _are_rewound(facts: Facts, rows: Ints) -> Mask:
     """True for rows of files of text that are read in order, pass after pass."""
-    text = np.array([facts.path(file).lower().endswith(_TEXT) for file in facts.file[rows]], bool)
     records = facts.records[rows]
-    return np.asarray(text & (records["consecutive_reads"] >= 0.5 * records["reads"]))
+    return np.asarray(
+        are_of_text(facts, rows) & (records["consecutive_reads"] >= 0.5 * records["reads"])
+    )
 
 
 def _are_parsed(facts: Facts, rows: Ints) -> tuple[Mask, Mask]:
@@ -407,7 +413,8 @@ REREAD = Rule(
         " with a seek back for each) also that share of the computation while they are open or"
         " mapped, or of that after reads at places which an earlier open (of files of text: an"
         " earlier pass) read, at most"
-        f" {wording.seconds(PARSING)} for each byte (needs events)."
+        f" {wording.seconds(PARSING)} for each byte; and of text that after the close, at most"
+        f" {TEXT_WORK.text} (needs events)."
     ),
     advice="Keep the bytes in memory, or map a file that stays in memory.",
     control="One pass over the file.",

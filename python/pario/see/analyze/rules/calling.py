@@ -29,6 +29,11 @@ from pario.see.tables.scripts import is_interpreter
 MANY_PARSED = 100  # opens of a file that is parsed each time
 SMALL_INPUT = 4 << 20  # bytes
 LONGEST_PARSING, PARSING = 0.02, 1e-6  # seconds for each open, or for each byte if that is more
+#: The ends of the names of files of text.
+TEXT = (
+    *(".csv", ".tsv", ".txt", ".log", ".json", ".jsonl", ".ndjson", ".xml", ".yaml", ".yml"),
+    *(".toml", ".ini", ".cfg", ".conf", ".properties", ".nml"),
+)
 LEAST_RUNNING = 0.2  # of the life of a process, as assumed of one that waits for processors
 _FOLLOWERS = [EVENT_KINDS.index(kind) for kind in ("close", "stat", "flush", "other")]
 _CLOSE = EVENT_KINDS.index("close")
@@ -63,6 +68,10 @@ class Work:
 
 #: Of a call of a library such as HDF5 or ADIOS2, which its package for Python prepares.
 LIBRARY_WORK = Work(idioms.read_a_file, "reading an empty file", times=10)
+
+
+#: Of the text of a file that the program parses after it has closed the file.
+TEXT_WORK = Work(idioms.parse_a_table, "splitting as many bytes of text", times=4)
 
 
 def claim_work(
@@ -120,6 +129,44 @@ def find_parsing(facts: Facts, rows: Ints) -> Floats:
     that stay open longer than parsing takes."""
     spans = find_reading_spans(facts.job)
     return _measure_parsing(facts, rows, spans, facts.cells[rows, READ])
+
+
+def are_of_text(facts: Facts, rows: Ints) -> Mask:
+    """True for rows of files of text, by their names."""
+    names = [facts.path(file).lower().endswith(TEXT) for file in facts.file[rows]]
+    return np.array(names, bool)
+
+
+def find_parsing_after(
+    facts: Facts, rows: Ints, done: Floats | None = None, claimed: Work | None = None
+) -> Floats:
+    """Return, per row, the seconds from each close of a file of text to the next call of the
+    thread: many programs read a whole file, close it, and parse its bytes then. At most the time
+    that text of its size usually takes; 0 for other files. ``done``: seconds of parsing before the
+    closes, which count towards this limit; ``claimed``: work that is claimed for each gap."""
+    found = np.zeros(len(rows))
+    records = facts.records[rows]
+    text = are_of_text(facts, rows) & (facts.lane[rows] >= 0) & (records["opens"] > 0)
+    if not text.any() or not len(facts.job.events):
+        return found
+    chosen = rows[text]
+    opens = facts.records["opens"][chosen]
+    each = facts.records["bytes_read"][chosen] / opens
+    limit = _find_limits(facts, chosen, TEXT_WORK) / len(idioms.TABLE) * each
+    limit /= find_running_shares(facts, facts.lane[chosen])
+    if done is not None:
+        limit = np.maximum(limit - done[text] / opens, 0.0)
+    least = _find_limits(facts, chosen, claimed) if claimed else np.zeros(len(chosen))
+    mask = np.zeros(len(facts.records), bool)
+    mask[chosen] = True
+
+    def add_up(most: Floats) -> Floats:
+        each_gap = np.zeros(len(facts.records))
+        each_gap[chosen] = most
+        return _find_gaps(facts, mask, each_gap, np.ones_like(mask), mask)[0][chosen]
+
+    found[text] = add_up(np.maximum(limit, least)) - add_up(least)
+    return found
 
 
 def find_repeated_work(facts: Facts, rows: Ints, rewound: Ints | None = None) -> Floats:

@@ -31,11 +31,13 @@ from pario.see.analyze.rules.calling import (
     MANY_PARSED,
     PARSING,
     SMALL_INPUT,
+    TEXT_WORK,
     Work,
     are_parsed_often,
     claim_computation,
     claim_work,
     find_parsing,
+    find_parsing_after,
     find_repeated_work,
     find_setup,
 )
@@ -124,7 +126,8 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
             "time in open and close (of HDF5, too) of all but one open per process and file, in the"
             " few small writes between them, in calls by which HDF5 opens and closes a file, and"
             " in those that search an archive for its end; of small files that are read each time"
-            " also the computation while they are open, which parses the same bytes again; and the"
+            " also the computation while they are open, which parses the same bytes again (of text"
+            f" also that after the close, at most {TEXT_WORK.text}); and the"
             f" program's time between calls, at most {OPEN_WORK.text} for each"
         ),
     )
@@ -171,9 +174,8 @@ def _describe_opens(subject: Scene, count: float, each: float, parsed: float) ->
         return {
             "title": f"{subject.place} opened and parsed {wording.count(count)} times",
             "cause": (
-                f"After each open the program computes for {wording.seconds(parsed / count)} while"
-                " it reads the same bytes again; open and close themselves cost"
-                f" {wording.seconds(each)}."
+                f"After each open the program computes for {wording.seconds(parsed / count)} on the"
+                f" same bytes again; open and close themselves cost {wording.seconds(each)}."
             ),
             "remedy": "reading and parsing each file once",
         }
@@ -316,6 +318,7 @@ def _find_parsing(facts: Facts, rows: Ints) -> Floats:
     again &= records["bytes_read"] >= 0.5 * MANY_PARSED * facts.read_extent[rows]
     whole, repeated, set_up = np.zeros((3, len(rows)))
     whole[again] = find_parsing(facts, rows[again])
+    whole[again] += find_parsing_after(facts, rows[again], claimed=OPEN_WORK)
     often = records["opens"] >= MANY_PARSED
     repeated[often] = find_repeated_work(facts, rows[often])
     mapped = records["maps"] >= MANY_PARSED
@@ -399,11 +402,12 @@ LOOP = Rule(
         f" {SMALL_INPUT >> 20} MiB is read in each of {MANY_PARSED} opens or more, also the"
         " computation while it is open and not written, as parsing (at most"
         f" {wording.seconds(LONGEST_PARSING)} each, or {wording.seconds(PARSING)} for each"
-        " byte), and of any file opened so often that after reads at places which an earlier open"
-        " read, or between its mapping and the close of its descriptor, if the mapping stays. Of"
-        " HDF5 files also the reads and writes of the library, and of files that are read and"
-        " extended in each open the reads and seeks. With events also the program's time between"
-        " the calls, at most"
+        " byte; of files of text, by their names, also that after the close, at most"
+        f" {TEXT_WORK.text}), and of any file opened so often that after reads at places which an"
+        " earlier open read, or between its mapping and the close of its descriptor, if the mapping"
+        " stays. Of HDF5 files also the reads and writes of the library, and of files that are read"
+        " and extended in each open the reads and seeks. With events also the program's time"
+        " between the calls, at most"
         f" {OPEN_WORK.text} for each, {LIBRARY_WORK.text} for calls of HDF5, and"
         f" {COMPRESSED_WORK.text} for compressed files."
     ),
