@@ -33,6 +33,14 @@ def parse(arguments: Sequence[str] | None, steps: Sequence[Step]) -> argparse.Na
     parser.add_argument("steps", nargs="*", metavar="STEP", help="only these steps")
     parser.add_argument("--restart", action="store_true", help="begin anew")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the result file")
+    parser.add_argument(
+        "--part",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a result file of another commit whose good tests need not run again; repeatable",
+    )
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--interval", type=float, default=INTERVAL, help="seconds of progress")
     parsed = parser.parse_args(arguments)
@@ -88,9 +96,13 @@ def main(
 ) -> int:
     options = parse(arguments, steps)
     chosen = [step for step in steps if not options.steps or step.name in options.steps]
-    run = Run(root, options.results, options.jobs)
+    parts = tuple(part.resolve() for part in options.part)
+    run = Run(root, options.results, options.jobs, parts=parts)
 
     def work() -> int:
+        if parts:
+            with run.writer() as writer:
+                writer.add_completes(map(read_results, parts))
         run_steps(chosen, run, options.interval)
         return print_summary(run.read(), options.results)
 

@@ -17,7 +17,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from tests.support.results_file import BROKEN, Result, Results, ResultsWriter, read_results
+from tests.support.results_file import (
+    BROKEN,
+    Result,
+    Results,
+    ResultsWriter,
+    merge_latest,
+    read_results,
+)
 from tools.child_process import find_program, run_child, run_children
 from tools.junit import read_junit
 
@@ -33,12 +40,16 @@ _EXECUTED = re.compile(r"stat::number_of_executed_units: (\d+)")
 
 @dataclass(frozen=True)
 class Run:
-    """The files of a run of all tests, and its display of progress."""
+    """The files of a run of all tests, and its display of progress.
+
+    `parts`: result files of other commits, whose good tests need not run again.
+    """
 
     root: Path
     results: Path
     jobs: int
     tick: Callable[[], None] = field(default=lambda: None)
+    parts: tuple[Path, ...] = ()
 
     def log(self, step: str) -> Path:
         """The file for the output of a step."""
@@ -50,7 +61,8 @@ class Run:
 
     def list_good(self) -> set[str]:
         """The tests that need not run again."""
-        return {result.test for result in self.read().latest.values() if result.good}
+        results = merge_latest([*map(read_results, self.parts), self.read()])
+        return {test for test, result in results.items() if result.good}
 
     @contextmanager
     def writer(self) -> Iterator[ResultsWriter]:
@@ -157,7 +169,7 @@ def _run_module(run: Run, step: str, preset: str, module: str) -> None:
 
 def run_pytest(run: Run, step: str, arguments: Sequence[str]) -> None:
     """Runs pytest, whose plugin writes the results (tests/support/results.py)."""
-    files = [f"--results={run.results}", "--resume"]
+    files = [f"--results={run.results}", "--resume", *(f"--part={part}" for part in run.parts)]
     workers = ["-n", str(run.jobs), "--dist", "loadgroup"] if run.jobs > 1 else []
     command = [sys.executable, "-m", "pytest", "-q", *workers, *files, *arguments]
     status = run.call(step, command)

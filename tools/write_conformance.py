@@ -97,7 +97,9 @@ def _describe_part(part: Results) -> str:
     machine = part.header["machine"]
     place = f"{machine['processor']}, {machine['cores']} cores, {machine['kernel']}"
     steps = ", ".join(part.steps) or "none complete"
-    return f"Commit {parse_commit(part.header)}, {_format_dates(part)}, {place}; steps: {steps}"
+    others = f", together with the results of {', '.join(part.completes)}" * bool(part.completes)
+    commit = parse_commit(part.header)
+    return f"Commit {commit}, {_format_dates(part)}, {place}; steps: {steps}{others}"
 
 
 def _versions(part: Results) -> Iterable[tuple[str, str]]:

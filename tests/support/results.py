@@ -25,6 +25,7 @@ from tests.support.results_file import (
     ResultsError,
     ResultsWriter,
     begin_results,
+    merge_latest,
     read_results,
     resume_results,
 )
@@ -50,6 +51,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--keep-failures",
         action="store_true",
         help="with --resume: deselect failed tests, too",
+    )
+    group.addoption(
+        "--part",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="with --resume: deselect what this file of another commit holds, too; repeatable",
     )
 
 
@@ -95,7 +104,8 @@ def _read_earlier(config: pytest.Config, path: Path) -> Results:
 
 def _list_finished(config: pytest.Config, results: Results) -> set[str]:
     every = config.option.keep_failures
-    return {result.test for result in results.latest.values() if every or result.good}
+    parts = [*map(read_results, config.option.part), results]
+    return {test for test, result in merge_latest(parts).items() if every or result.good}
 
 
 @pytest.hookimpl(wrapper=True)

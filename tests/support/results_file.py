@@ -5,6 +5,7 @@ The first line is the header (run_header.py). The other lines are one of
     {"test": ID, "outcome": ..., "seconds": ..., "reason": ..., "markers": [...], "time": ...,
      "counts": {...}}                    of its actions, such as kills; absent in older files
     {"selected": COUNT}                  a part of the run has chosen its tests
+    {"completes": [COMMIT, ...]}         the good tests of files of these commits are not run again
     {"step": NAME, "seconds": ..., "time": ...}   a step is complete
 
 A later line for the same test replaces the earlier one. Each line is appended by one write, so a
@@ -18,7 +19,7 @@ import json
 import lzma
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,12 +62,15 @@ class Results:
     latest: dict[str, Result] = field(default_factory=dict)
     failures: Counter[str] = field(default_factory=Counter)
     steps: dict[str, float] = field(default_factory=dict)
+    completes: tuple[str, ...] = ()
 
     def add(self, row: dict[str, Any]) -> None:
         if "test" in row:
             self._add_result(parse_result(row))
         elif "step" in row:
             self.steps[row["step"]] = row["seconds"]
+        elif "completes" in row:
+            self.completes = tuple(row["completes"])
 
     def _add_result(self, result: Result) -> None:
         self.latest.pop(result.test.partition("::")[0], None)  # its module can be imported again
@@ -103,6 +107,11 @@ def read_results(path: Path) -> Results:
     for row in rows:
         results.add(row)
     return results
+
+
+def merge_latest(parts: Iterable[Results]) -> dict[str, Result]:
+    """The latest result of each test; a later part counts before an earlier one."""
+    return {test: result for part in parts for test, result in part.latest.items()}
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -157,6 +166,9 @@ class ResultsWriter:
 
     def add_selected(self, count: int) -> None:
         self.append({"selected": count})
+
+    def add_completes(self, parts: Iterable[Results]) -> None:
+        self.append({"completes": [str(parse_commit(part.header)) for part in parts]})
 
     def add_step(self, name: str, seconds: float) -> None:
         self.append({"step": name, "seconds": round(seconds, 1), "time": format_now()})

@@ -120,6 +120,19 @@ def test_a_resumed_run_runs_failed_and_new_tests_only(checkout):
 
 
 @pytest.mark.system
+def test_tests_that_a_part_of_another_commit_holds_are_not_run_again(checkout):
+    checkout.makepyfile(test_mixed=MIXED)
+    commit_all(checkout.path)
+    checkout.runpytest_inprocess("--results", "results-part")
+    checkout.makepyfile(test_new="def test_new(): pass")
+    commit_all(checkout.path)
+    part = ["--part", "results-part"]
+    result = checkout.runpytest_inprocess("--results", "results", "--resume", *part)
+    result.assert_outcomes(passed=2, failed=1, errors=1, deselected=4)  # test_error is two of them
+    assert outcomes() == {"test_new": "passed", "test_fail": "failed", "test_error": "error"}
+
+
+@pytest.mark.system
 def test_a_killed_run_is_resumed_after_the_last_finished_test(checkout):
     checkout.makepyfile(
         test_kill="""

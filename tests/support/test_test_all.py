@@ -190,6 +190,22 @@ def test_results_of_another_commit_are_refused(run_all, checkout):
     assert re.search(r"holds the results of commit \w+; this is commit \w+\. .*RESTART=1", errors)
 
 
+def test_results_of_another_commit_are_completed_where_it_is_named(run_all, checkout):
+    steps = [Script("one", ["passed", "failed"]).step]
+    run_all(steps)
+    first = checkout / "build" / "results.jsonl"
+    part = first.rename(first.with_name("part.jsonl"))
+    (checkout / "new").touch()
+    commit_all(checkout)
+    good = []
+    step = Step("one", "tests of one", lambda run: good.extend(run.list_good()))
+    assert run_all([step], f"--part={part}")[0] == 0
+    assert good == ["one::0"]
+    results = read_results(first)
+    assert list(results.completes) == [read_results(part).header["commit"][:12]]
+    assert "one::0" not in results.latest and "one" in results.steps
+
+
 def test_chosen_steps_run_alone(run_all):
     steps = [Script("one", ["passed"]).step, Script("two", ["passed"]).step]
     assert run_all(steps, "two")[1][0] == "[1/1] two: begins: tests of two"

@@ -163,6 +163,17 @@ def test_the_page_of_two_parts_of_a_run(tmp_path: Path) -> None:
     assert parts == ["2030-01-02-01234567.jsonl.xz", "2030-01-03-fedcba98.jsonl.xz"]
 
 
+def test_a_part_names_the_commits_that_it_completes(tmp_path: Path) -> None:
+    first = write_results(tmp_path / "first", ROWS, [])
+    last = write_results(tmp_path / "last", SUITE_ROWS, ["pytest"], LATER)
+    with last.open("a") as file:
+        file.write('{"completes": ["0123456789ab"]}\n')
+    for part in (first, last):
+        assert main(["--add", str(part)], tmp_path) == 0
+    page = " ".join((tmp_path / "conformance.md").read_text().split())
+    assert "steps: pytest, together with the results of 0123456789ab" in page
+
+
 def test_a_busy_machine_gives_no_seconds(tmp_path: Path) -> None:
     suites = write_results(tmp_path / "suites", SUITE_ROWS, ["suites"], LATER)
     assert main(["--add", str(suites), "--busy"], tmp_path) == 0
