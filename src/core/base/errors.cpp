@@ -11,8 +11,9 @@ const char* errno_name(int number) {
     return #name;
 #include "core/base/errors.def"
 #undef PARIO_ERROR
+    default:
+      return "unknown error";
   }
-  return "unknown error";
 }
 
 const char* errno_text(int number) {
@@ -22,8 +23,9 @@ const char* errno_text(int number) {
     return text;
 #include "core/base/errors.def"
 #undef PARIO_ERROR
+    default:
+      return "unknown error";
   }
-  return "unknown error";
 }
 
 }  // namespace pario::base

@@ -36,6 +36,7 @@ inline Error path_error(const char* operation, std::string path, int number = er
 }
 
 // Callers check ok() before value() and error(), as with std::expected.
+// NOLINTBEGIN(bugprone-unchecked-optional-access)
 
 /// Success, or an Error.
 class [[nodiscard]] Status {

@@ -15,7 +15,11 @@ using records::Record;
 
 constexpr int kMostLinks = 8;  // that are followed
 /// The facts of the root of a tree that matter for the names in it.
-constexpr Facts kRoot{Facts::Kind::present, 0, {.st_mode = S_IFDIR}};
+constexpr Facts kRoot = [] {
+  Facts root = {.kind = Facts::Kind::present};
+  root.status.st_mode = S_IFDIR;
+  return root;
+}();
 
 /// Calls `use(named, real)` for each tree until it returns true.
 template <class Use>
