@@ -8,18 +8,26 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+#: Attempts to open a path that is missing each time: more than last users that remove it.
+_MOST_ATTEMPTS = 1000
+
 
 def hold(path: Path, make: Callable[[], int], *, alone: bool = False) -> int:
     """Locks a path for this user; returns the descriptor that holds the lock.
 
     ``make`` makes the path, unless it exists, and opens it; it is repeated if the last user removes
     the path meanwhile. Raises BlockingIOError if this user must be ``alone`` and is not; otherwise
-    waits while the last user removes the path.
+    waits while the last user removes the path. Raises FileNotFoundError if ``make`` does so each
+    time, as where the directory of the path is missing.
     """
+    attempts = 0
     while True:
         try:
             descriptor = make()
         except FileNotFoundError:
+            attempts += 1
+            if attempts == _MOST_ATTEMPTS:
+                raise
             continue
         is_held = False
         try:

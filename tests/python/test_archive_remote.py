@@ -340,6 +340,14 @@ def test_places_that_cannot_be_used_are_refused_before_the_work(node: Node) -> N
     assert tree.is_dir()
 
 
+@pytest.mark.system
+def test_an_output_in_a_missing_directory_is_refused(node: Node) -> None:
+    node.tree()
+    node.run("pack", "tree", "-o", "node:x.pack")
+    done = node.run("unpack", "node:x.pack", "-o", "no/out", status=2)
+    assert "/no: no such directory" in done.stderr
+
+
 @pytest.mark.exhaustive
 def test_one_process_transfers_a_directory(node: Node) -> None:
     tree = node.tree()

@@ -76,6 +76,12 @@ def test_a_path_that_is_missing_when_it_is_opened_is_made_again(opener):
     assert not errors
 
 
+def test_a_path_whose_directory_is_missing_is_an_error(tmp_path):
+    path = tmp_path / "missing" / "held"
+    with pytest.raises(FileNotFoundError):
+        locks.hold(path, lambda: path.mkdir() or os.open(path, os.O_RDONLY))
+
+
 def test_the_user_of_a_removed_path_is_not_the_last_of_a_new_one(opener):
     path, make = opener
     stale = make()

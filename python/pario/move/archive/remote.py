@@ -205,5 +205,7 @@ def _lock(work: Path) -> int:
 
     try:
         return locks.hold(work, open_directory, alone=True)
+    except FileNotFoundError:
+        raise ParioError(f"{printable(str(work.parent))}: no such directory") from None
     except BlockingIOError:
         raise ParioError(f"{printable(str(work))} is in use by another transfer") from None
