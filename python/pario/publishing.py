@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 import re
 import shutil
@@ -102,6 +103,25 @@ def new_file(target: Path) -> Iterator[Publication]:
     except OSError as error:
         error.filename = error.filename or str(target)
         raise
+
+
+@contextmanager
+def new_directory(target: Path) -> Iterator[Path]:
+    """Makes a directory beside its target, locked in the block, whose end renames it to its target.
+    Errors in the block remove it. Raises FileExistsError if another process makes the target."""
+    remove_stale_part(target)
+    part = part_path(target)
+    part.mkdir(parents=True)
+    descriptor = os.open(part, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield part
+        part.rename(target)
+    except BaseException:
+        remove(part)
+        raise
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -217,3 +217,28 @@ def test_a_link_in_place_of_a_checkpoints_temporary_file_is_removed_and_not_foll
         and (load(None, directory, step=1)["x"] == np.arange(5)).all()
     )
     assert not [path for path in directory.iterdir() if path.name.endswith(".part")]
+
+
+def test_a_new_directory_gets_its_name_at_the_end(tmp_path):
+    target = tmp_path / "tree"
+    stale = publishing.part_path(target)
+    stale.mkdir()
+    (stale / "of a killed process").touch()
+    with publishing.new_directory(target) as part:
+        assert (part.parent, target.exists()) == (tmp_path, False)
+        (part / "file").touch()
+    assert [path.name for path in tmp_path.rglob("*")] == ["tree", "file"]
+
+
+def test_a_new_directory_is_removed_after_an_error(tmp_path):
+    with pytest.raises(ValueError, match="wrong"), publishing.new_directory(tmp_path / "a/b"):
+        raise ValueError("wrong")
+    assert list((tmp_path / "a").iterdir()) == []
+
+
+def test_a_directory_that_is_being_made_is_not_stale(tmp_path):
+    with publishing.new_directory(tmp_path / "tree") as part:
+        (part / "file").touch()
+        with pytest.raises(FileExistsError), publishing.new_directory(tmp_path / "tree"):
+            pytest.fail("two processes make one directory")
+        assert (part / "file").exists()

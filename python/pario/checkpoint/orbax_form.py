@@ -4,8 +4,6 @@ describes the tree. Read and written by tensorstore, without JAX and Orbax."""
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +16,7 @@ from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box
 from pario.checkpoint.lazy import LazyArray
 from pario.checkpoint.reader import State, load
+from pario.publishing import new_directory
 
 _TREE, _STRINGS, _ABOUT = "_METADATA", "_strings.json", "_CHECKPOINT_METADATA"
 #: The only file of an item that is JSON.
@@ -204,14 +203,8 @@ def write_orbax(path: Path, state: Mapping[str, Any]) -> Path:
     """
     if path.exists():
         raise CheckpointError(f"{path} exists; expected the name of a new checkpoint")
-    made = path.with_name(f"{path.name}.pario-{os.getpid()}")
-    made.mkdir(parents=True)
-    try:
+    with new_directory(path) as made:
         _write_tree(made, state)
-        made.rename(path)
-    except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
-        raise
     return path
 
 
