@@ -206,6 +206,14 @@ def test_text_that_is_parsed_after_the_close_is_promised_as_far_as_parsing_takes
     assert least <= found <= most
 
 
+@pytest.mark.parametrize(("opens", "named"), [(1, True), (50_000, False)])
+def test_one_empty_read_of_each_open_finds_the_end_of_the_file(opens: int, named: bool) -> None:
+    made = job(wall=10.0)
+    counts = {"opens": opens, "reads": 100_000, "zero_reads": 50_000, "read_time": 5.0}
+    add_record(made, 0, "/scratch/words", **counts, bytes_read=50_000 * 4096, end_read=4096)
+    assert ("empty-reads" in rules_of(made)) == named
+
+
 def test_work_of_all_ranks_counts_once_along_the_critical_path() -> None:
     made = make_job(2, 6.0)
     parse_settings(made, 100_000, (0, 1))

@@ -366,12 +366,14 @@ def _estimate_scattered_excess(facts: Facts, rows: Ints) -> Floats:
 
 
 def _empty_reads(facts: Facts) -> Iterator[Candidate]:
-    empty, reads = facts.column("zero_reads"), facts.column("reads")
+    # One at the end of each pass finds the end of the file.
+    empty = np.maximum(facts.column("zero_reads") - facts.column("opens"), 0.0)
+    reads = facts.column("reads")
     mask = facts.stored & (empty >= MANY_EMPTY) & (empty > 0.3 * reads)
     if not mask.any():
         return
     subject = scene(facts, mask, facts.cells[:, READ])
-    rows, count = subject.rows, subject.total("zero_reads")
+    rows, count = subject.rows, float(empty[subject.rows].sum())
     yield subject.candidate(
         title=f"{wording.count(count)} reads of {subject.place} returned no bytes",
         cause=(
@@ -465,8 +467,8 @@ EMPTY = Rule(
     remedy="not reading beyond the end",
     sees="Reads that return no bytes, again and again.",
     threshold=(
-        f"At least {MANY_EMPTY:,} reads of zero bytes per process and file, more than 30 % of the"
-        " reads."
+        f"At least {MANY_EMPTY:,} reads of zero bytes per process and file beyond one per open,"
+        " more than 30 % of the reads."
     ),
     estimate="The share of the read time that belongs to empty reads.",
     advice="Stop at the end of the file; wait without reading.",
