@@ -63,6 +63,21 @@ def parse_settings(made: Job, opens: int, processes: tuple[int, ...] = (0,)) -> 
             add_events(made, process, path, kind, **when)
 
 
+def copy_again(made: Job, times: int, targets: bool) -> None:
+    """A file of 16 MiB that the kernel copies again and again: to files that are removed, or to
+    sockets."""
+    size, path = 16 * MIB, "/scratch/input"
+    counts = {"opens": times, "closes": times, "reads": times, "copies": times}
+    moved = {"bytes_read": size * times, "end_read": size, "read_time": 0.02 * times}
+    add_record(made, 0, path, **counts, **moved)
+    if targets:
+        counts = {"opens": 1, "closes": 1, "writes": 1, "copies": 1, "others": 1}
+        moved = {"bytes_written": size, "end_written": size}
+        times_of = {"write_time": 0.02, "other_time": 0.01}
+        names = [f"/scratch/tmp{number}/input" for number in range(times)]
+        add_record(made, 0, names, **counts, **moved, **times_of)
+
+
 def parse_after_close(made: Job, opens: int, path: str, pause: float) -> None:
     """A compiled program opens a file of 100 kB, reads and closes it in 12 us, and parses the bytes
     then, or does other work, until the next open."""

@@ -12,6 +12,7 @@ from tests.python.jobs import add_events, add_function, add_record, make_job
 from tests.python.layer_jobs import copy_blocks, end_definitions, read_matrix, start_programs
 from tests.python.repeated_jobs import (
     broadcast_lines,
+    copy_again,
     map_again,
     open_for_parts,
     parse_after_close,
@@ -212,6 +213,17 @@ def test_one_empty_read_of_each_open_finds_the_end_of_the_file(opens: int, named
     counts = {"opens": opens, "reads": 100_000, "zero_reads": 50_000, "read_time": 5.0}
     add_record(made, 0, "/scratch/words", **counts, bytes_read=50_000 * 4096, end_read=4096)
     assert ("empty-reads" in rules_of(made)) == named
+
+
+def test_files_that_the_kernel_copies_again_are_promised_with_their_copies() -> None:
+    made = job(wall=10.0)
+    copy_again(made, 150, targets=True)
+    found = find(made, "re-read")
+    assert found.seconds == pytest.approx(7.45, abs=0.1) and "copied 150 times" in found.title
+    assert found.remedy == "copying each file once" and not found.settings
+    sent = job(wall=10.0)
+    copy_again(sent, 150, targets=False)
+    assert rules_of(sent) == []
 
 
 def test_work_of_all_ranks_counts_once_along_the_critical_path() -> None:

@@ -38,10 +38,11 @@ from pario.see.analyze.rules.calling import (
     find_parsing_after,
     find_repeated_work,
 )
+from pario.see.analyze.rules.copies import find_targets, name_copies
 from pario.see.analyze.rules.map_or_read import instead_of_reading, use_of
 from pario.see.analyze.rules.opens import find_open_loops
 from pario.see.analyze.rules.requests import find_asynchronous
-from pario.see.analyze.rules.small_calls import LINE_WORK, SMALL_CALL, excess
+from pario.see.analyze.rules.small_calls import LINE_WORK, SMALL_CALL, are_copies, excess
 
 SEEK, OPEN, CLOSE = (KINDS.index(kind) for kind in ("seek", "open", "close"))
 REREAD_FACTOR = 1.5
@@ -120,6 +121,12 @@ def _read_again(facts: Facts) -> Iterator[Candidate]:
         & (moved >= ENOUGH_BYTES)
     )
     mask &= (facts.read_size >= 512) | facts.stdio  # the buffer of a stream joins small reads
+    copied = mask & are_copies(facts)
+    mask &= ~copied
+    targets = find_targets(facts, np.flatnonzero(copied))
+    written = float(facts.column("bytes_written")[targets].sum())
+    if copied.any() and written >= 0.5 * moved[copied].sum():  # else they went to sockets
+        yield name_copies(facts, scene(facts, copied, facts.cells[:, READ]), targets)
     if not mask.any():
         return
     subject = scene(facts, mask, facts.cells[:, READ])
@@ -409,7 +416,8 @@ REREAD = Rule(
         "events: as the highest offset read), at least 1 MiB, calls of 512 B or more."
     ),
     estimate=(
-        "Time of the reads times the share of bytes that had been read before; of files of text and"
+        "Time of the reads times the share of bytes that had been read before (of copies within the"
+        " kernel to other files also of the writes and removals of these); of files of text and"
         " compressed files (by their names; images and sounds only if they need at most"
         f" {wording.size(MOST_KEPT)} as decoded) that are opened for each pass (or compressed files"
         " with a seek back for each) also that share of the computation while they are open or"

@@ -76,7 +76,7 @@ def _avoidable(facts: Facts, rows: Ints, direction: Direction) -> Floats:
     return np.where(ahead, np.minimum(lost, records["reads"] * CALL_SECONDS), lost)
 
 
-def _are_copies(facts: Facts) -> Mask:
+def are_copies(facts: Facts) -> Mask:
     """True for rows whose calls are mostly halves of copies within the kernel."""
     return np.asarray(facts.column("copies") > 0.5 * (facts.reads + facts.writes))
 
@@ -89,7 +89,7 @@ def _belong_to_installed_programs(facts: Facts) -> Mask:
 def _small_copies(facts: Facts) -> Iterator[Candidate]:
     copies = facts.column("copies")
     moved = facts.column("bytes_read") + facts.column("bytes_written")
-    mask = facts.posix & _are_copies(facts) & (copies >= MANY_CALLS) & (moved < SMALL_CALL * copies)
+    mask = facts.posix & are_copies(facts) & (copies >= MANY_CALLS) & (moved < SMALL_CALL * copies)
     if mask.any():
         yield _copies(scene(facts, mask, facts.cells[:, READ] + facts.cells[:, WRITE]))
 
@@ -126,7 +126,7 @@ def _copies(subject: Scene) -> Candidate:
 def _find_small_calls(facts: Facts, direction: Direction) -> Mask:
     many = facts.calls_of(direction) >= MANY_CALLS * files_of_rows(facts)
     mask = facts.posix & (facts.mean_size(direction) < SMALL_CALL) & many
-    return np.asarray(mask & ~_are_copies(facts) & ~find_deep_queues(facts))
+    return np.asarray(mask & ~are_copies(facts) & ~find_deep_queues(facts))
 
 
 def _small(direction: Direction, other: Direction) -> Rule:
