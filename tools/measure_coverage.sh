@@ -34,7 +34,7 @@ run_tests() {
 # report NAME: writes NAME.json and prints both figures
 report() {
   "$venv/bin/python" -m coverage combine -q --keep --rcfile="$build/coveragerc" \
-    --data-file="$build/$1.coverage" "$build/python"
+    --data-file="$build/$1.coverage" "$build"/python/data.*
   "$venv/bin/python" -m coverage json -q --rcfile="$build/coveragerc" \
     --data-file="$build/$1.coverage" -o "$build/$1-python.json"
   "$venv/bin/gcovr" -r . --filter 'src/' --object-directory "$build" -j "$(nproc)" \
