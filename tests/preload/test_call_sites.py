@@ -167,12 +167,12 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _pythons() -> list[Any]:
-    found = [sys.executable]
+    found = [pytest.param(sys.executable, id="own")]
     for name in ("python3.11", "python3.12", "python3.13", "python3.14"):
         path = shutil.which(name)
         if path and subprocess.run([path, "-c", ""], capture_output=True).returncode == 0:
-            found.append(path)
-    return [found[0], *(pytest.param(path, marks=pytest.mark.system) for path in found[1:])]
+            found.append(pytest.param(path, id=name))
+    return found
 
 
 @pytest.mark.parametrize("python", _pythons())
