@@ -152,8 +152,17 @@ def test_verbs_of_functions(function: str, verb: str) -> None:
     assert verb_of(function) == verb
 
 
+def make_calls(steps: list[tuple[str, int, int]]) -> Calls:
+    """Calls of one process on one file: verbs, offsets (of opens: flags) and lengths."""
+    known, count = numbers(), len(steps)
+    verb, offset, length = (
+        np.array(column)
+        for column in zip(*((known[verb], at, size) for verb, at, size in steps), strict=True)
+    )
+    return Calls(verb, np.zeros(count, np.int64), np.zeros(count, bool), offset, length)
+
+
 def test_of_a_file_that_is_open_twice_each_call_goes_where_it_begins() -> None:
-    known = numbers()
     steps = [
         ("open", 0, 0),
         ("open", 0, 0),
@@ -164,21 +173,17 @@ def test_of_a_file_that_is_open_twice_each_call_goes_where_it_begins() -> None:
         ("read", 10, 5),
         ("close", 0, 0),
     ]
-    verb, offset, length = (
-        np.array(column)
-        for column in zip(*((known[verb], at, size) for verb, at, size in steps), strict=True)
-    )
-    found = assign(Calls(verb, np.zeros(8, np.int64), np.zeros(8, bool), offset, length))
+    calls = make_calls(steps)
+    found = assign(calls)
     first, second = found.slot[0], found.slot[1]
     assert first != second
     assert sorted([found.slot[2], found.slot[3]]) == sorted([first, second])
     assert sorted([found.slot[4], found.slot[6]]) == sorted([first, second])
-    assert (found.verb == verb).all() and not found.attach and not found.dropped
+    assert (found.verb == calls.verb).all() and not found.attach and not found.dropped
 
 
 def test_writes_belong_to_the_descriptor_that_permits_them() -> None:
     """A program that follows its own log has two descriptors of it, both at the beginning."""
-    known = numbers()
     steps = [
         ("open", os.O_WRONLY | os.O_CREAT, 0),
         ("open", os.O_RDONLY, 0),
@@ -187,14 +192,11 @@ def test_writes_belong_to_the_descriptor_that_permits_them() -> None:
         ("write", 45, 45),
         ("lseek", 0, 0),
     ]
-    verb, offset, length = (
-        np.array(column)
-        for column in zip(*((known[verb], at, size) for verb, at, size in steps), strict=True)
-    )
-    found = assign(Calls(verb, np.zeros(6, np.int64), np.zeros(6, bool), offset, length))
+    calls = make_calls(steps)
+    found = assign(calls)
     out, read = found.slot[0], found.slot[1]
     assert out != read and found.slot[2:5].tolist() == [out, read, out]
-    assert (found.verb == verb).all() and not found.attach and not found.dropped
+    assert (found.verb == calls.verb).all() and not found.attach and not found.dropped
 
 
 def test_a_descriptor_from_elsewhere_is_attached_and_used_at_offsets() -> None:

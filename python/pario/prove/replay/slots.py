@@ -86,14 +86,13 @@ def _by_file(files: NDArray[Any], members: NDArray[Any]) -> Iterator[NDArray[Any
     return (part for part in np.split(members[order], cuts) if len(part))
 
 
-#: Verbs that need a descriptor which is not only to be read, or written.
-_WRITING = frozenset(
-    {
-        *("write", "pwrite", "fwrite", "fprintf", "fputc"),
-        *("ftruncate", "posix_fallocate"),
-    }
-)
-_READING = frozenset({"read", "pread", "fread", "fgetc"})
+#: Verbs that a descriptor with an access mode does not permit.
+_FORBIDDEN = {
+    os.O_RDONLY: frozenset(
+        ("write", "pwrite", "fwrite", "fprintf", "fputc", "ftruncate", "posix_fallocate")
+    ),
+    os.O_WRONLY: frozenset(("read", "pread", "fread", "fgetc")),
+}
 
 
 @dataclass
@@ -106,9 +105,7 @@ class _Open:
 
     def permits(self, verb: str) -> bool:
         """False if the file was opened only to be read, or written, and the verb does the other."""
-        mode = self.flags & os.O_ACCMODE
-        needless = {os.O_RDONLY: _WRITING, os.O_WRONLY: _READING}
-        return verb not in needless.get(mode, frozenset())
+        return verb not in _FORBIDDEN.get(self.flags & os.O_ACCMODE, ())
 
 
 class _Walk:
