@@ -38,7 +38,7 @@ from pario.see.analyze.rules.calling import (
     find_parsing_after,
     find_repeated_work,
 )
-from pario.see.analyze.rules.copies import find_targets, name_copies
+from pario.see.analyze.rules.copies import find_repeated_copies
 from pario.see.analyze.rules.map_or_read import instead_of_reading, use_of
 from pario.see.analyze.rules.opens import find_open_loops
 from pario.see.analyze.rules.requests import find_asynchronous
@@ -123,10 +123,8 @@ def _read_again(facts: Facts) -> Iterator[Candidate]:
     mask &= (facts.read_size >= 512) | facts.stdio  # the buffer of a stream joins small reads
     copied = mask & are_copies(facts)
     mask &= ~copied
-    targets = find_targets(facts, np.flatnonzero(copied))
-    written = float(facts.column("bytes_written")[targets].sum())
-    if copied.any() and written >= 0.5 * moved[copied].sum():  # else they went to sockets
-        yield name_copies(facts, scene(facts, copied, facts.cells[:, READ]), targets)
+    if copied.any():
+        yield from find_repeated_copies(facts, copied)
     if not mask.any():
         return
     subject = scene(facts, mask, facts.cells[:, READ])

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from pario import wording
-from pario.see.analyze.arrays import Ints
+from pario.see.analyze.arrays import Ints, Mask
 from pario.see.analyze.cells import KINDS, READ, WRITE
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import claim_all
-from pario.see.analyze.rules.base import Candidate, Scene, code, fact, sum_seconds
+from pario.see.analyze.rules.base import Candidate, Scene, code, fact, scene, sum_seconds
 from pario.see.analyze.rules.small_calls import are_copies
 
 SEEK, OPEN, CLOSE, OTHER = (KINDS.index(kind) for kind in ("seek", "open", "close", "other"))
 
 
-def name_copies(facts: Facts, subject: Scene, targets: Ints) -> Candidate:
+def find_repeated_copies(facts: Facts, copied: Mask) -> Iterator[Candidate]:
+    """Yield the finding on the rows ``copied``, files that the kernel copies again and again,
+    unless their bytes went to sockets: then no file received them."""
+    targets = _find_targets(facts, np.flatnonzero(copied))
+    written = float(facts.column("bytes_written")[targets].sum())
+    if written >= 0.5 * facts.column("bytes_read")[copied].sum():
+        yield _name_copies(facts, scene(facts, copied, facts.cells[:, READ]), targets)
+
+
+def _name_copies(facts: Facts, subject: Scene, targets: Ints) -> Candidate:
     """Return the finding on files that the kernel copies again and again for the program;
     ``targets``: the rows of the copies."""
     rows, moved = subject.rows, facts.column("bytes_read")[subject.rows]
@@ -55,7 +66,7 @@ def name_copies(facts: Facts, subject: Scene, targets: Ints) -> Candidate:
     )
 
 
-def find_targets(facts: Facts, rows: Ints) -> Ints:
+def _find_targets(facts: Facts, rows: Ints) -> Ints:
     """Return the rows of the same processes with files that copies within the kernel write."""
     processes = facts.records["process"]
     own = np.isin(processes, np.unique(processes[rows])) & (facts.column("bytes_written") > 0)

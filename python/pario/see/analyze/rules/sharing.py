@@ -46,6 +46,8 @@ def _one_rank_for_all(facts: Facts) -> Iterator[Candidate]:
     if facts.ranks < 2 or not facts.lanes.mpi:
         return
     yield from _find_joins(facts)
+    if not facts.has("per_rank"):
+        return
     for direction in (WRITES, READS):
         own = facts.stored & (facts.lane >= 0)
         moved = facts.asked_bytes(direction.bytes)
@@ -55,12 +57,11 @@ def _one_rank_for_all(facts: Facts) -> Iterator[Candidate]:
         total = float(by_rank.sum() + moved[facts.stored & (facts.lane < 0)].sum())
         rank = int(np.argmax(by_rank))
         collected = 0.0
-        if direction is WRITES and facts.has("per_rank"):
+        if direction is WRITES:
             collected = _count_collected(facts, rank, float(by_rank[rank]))
         if (
             (by_rank[rank] >= ENOUGH_BYTES or collected)
             and by_rank[rank] > ALMOST_ALL * total
-            and facts.has("per_rank")
             and not (direction is READS and is_broadcast(facts, rank, float(by_rank[rank])))
         ):
             seconds = facts.cells[:, direction.kind]
