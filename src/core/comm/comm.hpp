@@ -35,9 +35,12 @@ struct Topology {
 /// called repeatedly during a long wait, because the other rank may itself wait for a message from
 /// this process.
 struct Patience {
-  std::uint64_t interval_ns = 200'000'000;
+  static constexpr std::uint64_t kUsualInterval = 200'000'000;
+  std::uint64_t interval_ns = kUsualInterval;
   std::function<base::Status(std::uint64_t waited_ns)> look = {};
   std::function<void()> progress = {};
+  /// The interval for a wait of at most `limit_ns`: a quarter of that, from 10 to 200 ms.
+  static std::uint64_t interval_within(std::uint64_t limit_ns);
 };
 
 /// One wait with a Patience, for callers that sleep themselves: nap_ns() at most at a time, with

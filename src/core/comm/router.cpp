@@ -8,7 +8,6 @@ namespace pario::comm {
 namespace {
 
 constexpr std::uint32_t kChannels = ~std::uint32_t{0};  // the number of all channels
-constexpr std::uint64_t kShortestLook = 10'000'000, kUsualLook = 200'000'000;
 constexpr std::uint64_t kUnderWay =
     1'000'000'000;  // time for a message that a dead rank or its peer has sent
 
@@ -111,13 +110,14 @@ base::Status Router::send_message(int to, int channel, std::span<const std::byte
 }
 
 base::Result<std::optional<Message>> Router::receive_message(Comm& comm, const Wait& wait) {
-  const Patience patience{
-      .interval_ns = std::clamp(wait.patience_ns / 4, kShortestLook, kUsualLook),
-      .look = [&](std::uint64_t) -> base::Status {
-        if (base::Status status = wait.look ? wait.look() : base::Status(); !status) return status;
-        return comm.check(kSilence);
-      },
-      .progress = [&] { comm.progress(); }};
+  const Patience patience{.interval_ns = Patience::interval_within(wait.patience_ns),
+                          .look = [&](std::uint64_t) -> base::Status {
+                            if (base::Status status = wait.look ? wait.look() : base::Status();
+                                !status)
+                              return status;
+                            return comm.check(kSilence);
+                          },
+                          .progress = [&] { comm.progress(); }};
   PatienceTimer timer(patience);
   base::Status dead;
   std::uint64_t last = ~std::uint64_t{0};  // time at which a dead rank's message counts as lost

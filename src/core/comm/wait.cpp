@@ -9,6 +9,7 @@ namespace {
 
 constexpr int kSpins = 20;  // about a microsecond: the other rank may be running right now
 constexpr std::uint64_t kShortestPause = 1'000, kLongestPause = 1'000'000;
+constexpr std::uint64_t kShortestInterval = 10'000'000;
 constexpr std::uint64_t kFirstProgress = 50'000,
                         kLastProgress = 1'000'000;  // pauses between calls of Patience::progress
 
@@ -50,6 +51,10 @@ void Pending::pause(std::uint64_t waited_ns, std::uint64_t) { sleep_for_share(wa
 
 void sleep_for_share(std::uint64_t waited_ns) {
   base::sleep_ns(std::clamp(waited_ns / 16, kShortestPause, kLongestPause));
+}
+
+std::uint64_t Patience::interval_within(std::uint64_t limit_ns) {
+  return std::clamp(limit_ns / 4, kShortestInterval, kUsualInterval);
 }
 
 PatienceTimer::PatienceTimer(const Patience& patience)

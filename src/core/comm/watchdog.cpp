@@ -10,7 +10,6 @@ namespace {
 using std::chrono::nanoseconds;
 using namespace std::chrono_literals;
 
-constexpr nanoseconds kUsualLook = 200ms, kShortestLook = 10ms;
 constexpr nanoseconds kAnswers = 3s;  // time limit for answers of other nodes
 
 std::vector<int> world_ranks(const Comm& comm, std::vector<int> ranks) {
@@ -38,10 +37,12 @@ std::string seconds_text(std::chrono::milliseconds time) {
 }
 
 Patience Watchdog::patience() {
-  nanoseconds interval = kUsualLook;
+  std::uint64_t interval = Patience::kUsualInterval;
   for (const nanoseconds limit : {nanoseconds(limits_.report), nanoseconds(limits_.give_up)})
-    if (limit > 0ms) interval = std::clamp(limit / 4, kShortestLook, interval);
-  return {.interval_ns = static_cast<std::uint64_t>(interval.count()),
+    if (limit > 0ms)
+      interval =
+          std::min(interval, Patience::interval_within(static_cast<std::uint64_t>(limit.count())));
+  return {.interval_ns = interval,
           .look = [this](std::uint64_t waited_ns) { return look(nanoseconds(waited_ns)); },
           .progress = [this] { comm_.progress(); }};
 }
