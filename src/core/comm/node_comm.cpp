@@ -5,6 +5,8 @@
 #include <iterator>
 #include <unordered_map>
 
+#include "core/comm/leaders.hpp"
+
 namespace pario::comm {
 namespace {
 
@@ -25,45 +27,6 @@ std::size_t ranks_of_node(const Topology& topology, int rank) {
       .ranks_of[static_cast<std::size_t>(topology.node_of[static_cast<std::size_t>(rank)])]
       .size();
 }
-
-/// The blocks of all nodes in one buffer, in the order of nodes beginning with `first`.
-class NodeBlocks {
- public:
-  NodeBlocks(const Topology& topology, int first, std::size_t each)
-      : topology_(topology), first_(first), each_(each), begin_{0} {
-    for (int i = 0; i < topology.nodes(); ++i)
-      begin_.push_back(begin_.back() + ranks(i).size() * each);
-    bytes_.resize(begin_.back());
-  }
-  /// Blocks [begin, end) as bytes.
-  std::span<std::byte> blocks(int begin, int end) {
-    const std::size_t from = begin_[static_cast<std::size_t>(begin)];
-    return std::span(bytes_).subspan(from, begin_[static_cast<std::size_t>(end)] - from);
-  }
-  void pack(int block, const std::byte* all) {
-    std::byte* to = blocks(block, block + 1).data();
-    for (const int rank : ranks(block))
-      to = std::copy_n(all + static_cast<std::size_t>(rank) * each_, each_, to);
-  }
-  void unpack(int block, std::byte* all) {
-    const std::byte* from = blocks(block, block + 1).data();
-    for (const int rank : ranks(block)) {
-      std::copy_n(from, each_, all + static_cast<std::size_t>(rank) * each_);
-      from += each_;
-    }
-  }
-
- private:
-  const std::vector<int>& ranks(int block) const {
-    return topology_.ranks_of[static_cast<std::size_t>((first_ + block) % topology_.nodes())];
-  }
-
-  const Topology& topology_;
-  int first_;
-  std::size_t each_;
-  std::vector<std::size_t> begin_;
-  std::vector<std::byte> bytes_;
-};
 
 }  // namespace
 
@@ -109,11 +72,6 @@ NodeComm::NodeComm(int rank, Topology topology, std::shared_ptr<SharedMemory> me
              static_cast<int>(ranks_of_node(topology_, rank))),
       attendance_(board_, topology_, rank) {}
 
-int NodeComm::leader_of(int node) const {
-  const int nodes = topology_.nodes();
-  return topology_.ranks_of[static_cast<std::size_t>((node % nodes + nodes) % nodes)].front();
-}
-
 Patience NodeComm::patience_for(const Patience& given) {
   Patience patience = given;
   if (!patience.progress) patience.progress = [this] { progress(); };
@@ -131,7 +89,7 @@ base::Status NodeComm::failure() {
 void NodeComm::send_error(const base::Error& error) {
   const ErrorRecord record = to_record(error);
   for (int other = 0; other < topology_.nodes(); ++other)
-    if (other != node()) send_note(leader_of(other), kErrorTag, bytes_of(record));
+    if (other != node()) send_note(leader_of(topology_, other), kErrorTag, bytes_of(record));
 }
 
 // An error is sent to all leaders at once, so that a leader does not forward it.
@@ -157,9 +115,9 @@ void NodeComm::keep_alive(std::uint64_t interval_ns) {
 // sends one to each other node.
 void NodeComm::forward_keep_alive(const KeepAlive& note) {
   if (!board_.claim_forward(base::monotonic_ns(), note.interval_ns)) return;
-  if (node() != 0) return send_note(leader_of(0), kKeepAliveTag, bytes_of(note));
+  if (node() != 0) return send_note(leader_of(topology_, 0), kKeepAliveTag, bytes_of(note));
   for (int other = 1; other < topology_.nodes(); ++other)
-    if (other != note.node) send_note(leader_of(other), kKeepAliveTag, bytes_of(note));
+    if (other != note.node) send_note(leader_of(topology_, other), kKeepAliveTag, bytes_of(note));
 }
 
 void NodeComm::receive_keep_alives() {
@@ -204,62 +162,6 @@ base::Status NodeComm::share_error(base::Status status) {
   return first ? status : first;  // the first rank to fail may have died before it shared its error
 }
 
-base::Status NodeComm::exchange(int to, std::span<const std::byte> out, int from,
-                                std::span<std::byte> in, const Patience& patience) {
-  std::unique_ptr<Pending> messages[2];
-  messages[0] = receive(from, kCollectiveTag, in);
-  messages[1] = send(to, kCollectiveTag, out);
-  return wait_all(messages, patience);
-}
-
-// Gathers by doubling: each node sends its blocks to the node `have` before it, and receives as
-// many from the node `have` after it.
-base::Status NodeComm::gather_among_leaders(std::byte* all, std::size_t each,
-                                            const Patience& patience) {
-  const int nodes = topology_.nodes();
-  NodeBlocks packed(topology_, node(), each);
-  packed.pack(0, all);
-  for (int have = 1; have < nodes;) {
-    const int more = std::min(have, nodes - have);
-    const auto in = packed.blocks(have, have + more);
-    if (auto status = exchange(leader_of(node() - have), packed.blocks(0, more),
-                               leader_of(node() + have), in, patience);
-        !status)
-      return status;
-    have += more;
-  }
-  for (int block = 1; block < nodes; ++block) packed.unpack(block, all);
-  return {};
-}
-
-// A binomial tree with the root's node on top.
-base::Status NodeComm::broadcast_among_leaders(std::span<std::byte> data, int root_node,
-                                               const Patience& patience) {
-  const int nodes = topology_.nodes(), place = (node() - root_node + nodes) % nodes;
-  int step = 1;
-  while (step < nodes && (place & step) == 0) step *= 2;
-  if (place != 0) {
-    std::unique_ptr<Pending> message[] = {receive(leader_of(node() - step), kCollectiveTag, data)};
-    if (auto status = wait_all(message, patience); !status) return status;
-  }
-  std::vector<std::unique_ptr<Pending>> messages;
-  for (step /= 2; step > 0; step /= 2) {
-    if (place + step < nodes)
-      messages.push_back(send(leader_of(node() + step), kCollectiveTag, data));
-  }
-  return wait_all(messages, patience);
-}
-
-base::Status NodeComm::barrier_among_leaders(const Patience& patience) {
-  for (int distance = 1; distance < topology_.nodes(); distance *= 2) {
-    if (auto status =
-            exchange(leader_of(node() + distance), {}, leader_of(node() - distance), {}, patience);
-        !status)
-      return status;
-  }
-  return {};
-}
-
 base::Status NodeComm::allgather(const void* mine, std::size_t each, void* all,
                                  const Patience& patience) {
   return share_error(gather_over_nodes(mine, each, all, patience_for(patience)));
@@ -283,7 +185,7 @@ base::Status NodeComm::gather_over_nodes(const void* mine, std::size_t each, voi
       !status || topology_.nodes() == 1)
     return status;
   if (is_leader()) {
-    if (auto status = gather_among_leaders(bytes, each, patience); !status) return status;
+    if (auto status = gather_among_leaders(*this, bytes, each, patience); !status) return status;
   }
   return board_.broadcast(all, each * static_cast<std::size_t>(size()), 0, patience);
 }
@@ -297,8 +199,8 @@ base::Status NodeComm::broadcast_over_nodes(void* data, std::size_t size, int ro
       return status;
   }
   if (is_leader()) {
-    if (auto status =
-            broadcast_among_leaders({static_cast<std::byte*>(data), size}, root_node, patience);
+    if (auto status = broadcast_among_leaders(*this, {static_cast<std::byte*>(data), size},
+                                              root_node, patience);
         !status)
       return status;
   }
@@ -308,7 +210,7 @@ base::Status NodeComm::broadcast_over_nodes(void* data, std::size_t size, int ro
 base::Status NodeComm::barrier_over_nodes(const Patience& patience) {
   if (auto status = board_.barrier(patience); !status || topology_.nodes() == 1) return status;
   if (is_leader()) {
-    if (auto status = barrier_among_leaders(patience); !status) return status;
+    if (auto status = barrier_among_leaders(*this, patience); !status) return status;
   }
   return board_.barrier(patience);
 }

@@ -70,7 +70,6 @@ class NodeComm : public Comm, protected AttendanceCheck::Mail {
 
  private:
   bool is_leader() const { return leader() == rank_; }
-  int leader_of(int node) const;
   void send_error(const base::Error& error);
   void receive_error();
   void forward_keep_alive(const KeepAlive& note);
@@ -80,13 +79,6 @@ class NodeComm : public Comm, protected AttendanceCheck::Mail {
   base::Status broadcast_over_nodes(void* data, std::size_t size, int root,
                                     const Patience& patience);
   base::Status barrier_over_nodes(const Patience& patience);
-  /// Collective among leaders.
-  base::Status gather_among_leaders(std::byte* all, std::size_t each, const Patience& patience);
-  base::Status broadcast_among_leaders(std::span<std::byte> data, int root_node,
-                                       const Patience& patience);
-  base::Status barrier_among_leaders(const Patience& patience);
-  base::Status exchange(int to, std::span<const std::byte> out, int from, std::span<std::byte> in,
-                        const Patience& patience);
 
   int rank_;
   Topology topology_;
