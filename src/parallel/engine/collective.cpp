@@ -68,7 +68,8 @@ base::Result<std::uint64_t> CollectiveAccess::run(CollectiveCalls& calls, Direct
 }
 
 bool CollectiveAccess::expects_run(CollectiveCalls& calls, Direction direction) {
-  return calls.needs_no_meeting(direction, false) && calls.run_ahead()->expects_run(direction);
+  return calls.needs_no_meeting(direction, false) &&
+         calls.run_ahead()->series().expects_run(direction);
 }
 
 CollectiveAccess::BegunRun CollectiveAccess::begin_run(CollectiveCalls& calls, Direction direction,
@@ -225,7 +226,7 @@ base::Result<std::uint64_t> CollectiveAccess::execute(Access& access,
     return share_outcome(access, std::uint64_t{0});
   }
   ++(direct ? access.statistics.direct : access.statistics.through_windows);
-  if (ahead != nullptr && ahead->in_series()) {
+  if (ahead != nullptr && ahead->series().is_open()) {
     ahead->begin(access.calls.number(), access.call.summary);
     return defer_outcome(access.calls, access.call.name,
                          move_in_order(access, access.calls.number()));

@@ -69,22 +69,24 @@ std::optional<Call> CollectiveCalls::take_missed_call() {
 
 bool CollectiveCalls::needs_no_meeting(plan::Direction direction, bool compare_names) {
   make_up_for_missed_call();
-  return run_ahead_ && run_ahead_->continues(direction) && !compare_names && !comm_->has_failed();
+  return run_ahead_ && run_ahead_->series().continues(direction) && !compare_names &&
+         !comm_->has_failed();
 }
 
 std::uint64_t CollectiveCalls::begin_without_meeting(plan::Direction direction, const char* name) {
   comm_->note_call(name);
-  if (run_ahead_->is_turn(direction)) run_ahead_->turn(++sequence_, direction);
-  run_ahead_->skip_meeting();
+  if (run_ahead_->series().is_turn(direction)) run_ahead_->turn(++sequence_, direction);
+  run_ahead_->series().count_call();
   return ++sequence_;
 }
 
 /// The other ranks have not waited for this rank in a call of a series: it only has to be counted.
 void CollectiveCalls::make_up_for_missed_call() {
-  if (!has_missed_ || !run_ahead_ || !run_ahead_->in_series()) return;
+  if (!has_missed_ || !run_ahead_ || !run_ahead_->series().is_open()) return;
   std::optional<Call> missed = take_missed_call();
   if (!missed) return;
-  if (!missed->moves_data || !run_ahead_->continues(missed->direction)) return miss(*missed);
+  if (!missed->moves_data || !run_ahead_->series().continues(missed->direction))
+    return miss(*missed);
   run_ahead_->pass(begin_without_meeting(missed->direction, missed->name));
   defer_error(complete_error(*missed->error, *missed));
 }
@@ -97,7 +99,7 @@ void CollectiveCalls::defer_error(const base::Error& error) {
 
 base::Result<CollectiveCalls::Notices> CollectiveCalls::meet(const Call& call) {
   make_up_for_missed_call();
-  if (run_ahead_ && !call.keeps_series) run_ahead_->end_series(call.moves_data);
+  if (run_ahead_ && !call.keeps_series) run_ahead_->series().end(call.moves_data);
   for (std::optional<Call> missed = take_missed_call();; missed.reset()) {
     const base::Result<Notices> notices = exchange_notices(call, missed);
     if (!notices) return complete_error(notices.error(), call);
@@ -106,7 +108,7 @@ base::Result<CollectiveCalls::Notices> CollectiveCalls::meet(const Call& call) {
       const base::Status shared = share_earlier_errors(call);
       return shared ? notices : shared.error();
     }
-    if (run_ahead_) run_ahead_->end_series(false);  // ranks in different calls count alike again
+    if (run_ahead_) run_ahead_->series().end(false);  // ranks in different calls count alike again
     const bool is_for_missed = verdict.meeting == Meeting::of_missed_call &&
                                !is_same_call(own_.call, verdict.call, call.compare_names);
     const base::Error error = share_error(verdict.meeting, is_for_missed ? *missed : call);

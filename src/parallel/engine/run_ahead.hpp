@@ -27,6 +27,7 @@
 #include "core/comm/comm.hpp"
 #include "core/comm/spin_time.hpp"
 #include "core/pattern/pattern.hpp"
+#include "parallel/engine/series.hpp"
 #include "parallel/plan/plan.hpp"
 
 namespace pario::engine {
@@ -34,14 +35,11 @@ namespace pario::engine {
 /// Returns the parts of `whole` outside of `except`, ascending.
 std::vector<base::Extent> parts_outside(base::Extent whole, std::vector<base::Extent> except);
 
-/// The series of one sequence of collective calls, and one rank's place in it. Calls have the
+/// The order of one sequence of collective calls, and one rank's place in it. Calls have the
 /// numbers of CollectiveCalls, which are the same on all ranks. One thread of a rank uses it at a
 /// time.
 class RunAhead {
  public:
-  /// The most calls of a series.
-  static constexpr std::uint64_t kMost = 255;
-
   /// Bytes of zeroed memory that `ranks` ranks of a node share.
   static std::size_t memory_size(int ranks) {
     return sizeof(Sleepers) + sizeof(Line) * static_cast<std::size_t>(ranks);
@@ -54,49 +52,33 @@ class RunAhead {
         own_(lines_[static_cast<std::size_t>(comm.rank())]),
         seen_(lines_.size()) {}
 
-  /// After a meeting of a data access: begins a series if the meetings before allow it. `ranks`:
-  /// all summaries. `direct`: nothing was exchanged, and the policy permits series.
+  /// The calls that belong to a series.
+  Series& series() { return series_; }
+  /// Series::begin(), after a meeting of a data access.
   void begin_series(plan::Direction direction, std::span<const pattern::Summary> ranks,
-                    const pattern::Summary& mine, bool direct);
-  /// Before a meeting. `moves_data`: of a data access; another call begins the counts anew.
-  void end_series(bool moves_data) {
-    left_ = 0;
-    if (!moves_data) learned_ = {};
+                    const pattern::Summary& mine, bool direct) {
+    series_.begin(direction, ranks, mine, direct);
+    turned_after_ = 0;
   }
   /// This rank is about to wait for all others. Each rank calls it as often.
   void enter_meeting() {
     own_.meetings.store(own_.meetings.load(std::memory_order_relaxed) + 1);
     wake_sleepers();
   }
-  /// True if this rank's next data access belongs to a series. Collective, except that a rank does
-  /// not wait.
-  bool continues(plan::Direction direction) const {
-    return is_turn(direction) ? left_ > 1 && of(direction).streak > kFirstMeetings : left_ > 0;
-  }
-  /// True if the direction is not that of the calls before.
-  bool is_turn(plan::Direction direction) const { return direction != direction_; }
   /// Makes a call in which no rank moves bytes, before the first call of the series in the other
   /// direction. Then must_wait() is true until all ranks have finished their calls before it.
   void turn(std::uint64_t number, plan::Direction direction) {
-    direction_ = direction;
+    series_.turn(direction);
     turned_after_ = own_.begun.load(std::memory_order_relaxed);
-    skip_meeting();
     pass(number);
   }
 
-  /// True if calls of a series follow.
-  bool in_series() const { return left_ > 0; }
-  /// Counts a call of the series.
-  void skip_meeting() { --left_; }
-
   /// Begins this rank's call: one of a series, or that of the meeting before. Ends with finish().
   void begin(std::uint64_t number, const pattern::Summary& mine) {
-    const bool writes = direction_ == plan::Direction::write && mine.bytes > 0;
-    publish(number, writes ? mine.span : base::Extent{}, shape_of(mine) != of(direction_).usual);
+    const bool writes = series_.direction() == plan::Direction::write && mine.bytes > 0;
+    publish(number, writes ? mine.span : base::Extent{}, !series_.is_usual(mine));
   }
-  /// True if this rank moved one run of bytes in the last meeting of this direction.
-  bool expects_run(plan::Direction direction) const { return of(direction).usual == Shape::run; }
-  /// Begins such a call of the series.
+  /// Begins a call of the series in which this rank moves one run, as Series::expects_run() says.
   void begin_run(std::uint64_t number, base::Extent run) { publish(number, run, false); }
   /// begin_run() of a read. No other rank looks at its extent, except after a turn, which ranks may
   /// not have reached: only then it is published (as empty), which costs a barrier of memory.
@@ -152,9 +134,9 @@ class RunAhead {
   };
   /// The published calls of one rank; only that rank writes it.
   struct alignas(64) Line {
-    Number begun, finished;              ///< numbers of its latest calls
-    Number meetings;                     ///< that it has entered
-    std::array<Entry, kMost + 1> calls;  ///< by number
+    Number begun, finished;                      ///< numbers of its latest calls
+    Number meetings;                             ///< that it has entered
+    std::array<Entry, Series::kMost + 1> calls;  ///< by number
   };
   /// The later calls of another rank that this rank has looked at, since it was in the latest call
   /// of the other one or ahead.
@@ -163,15 +145,7 @@ class RunAhead {
     base::Extent hull = {};
     bool ascending = true;  ///< each extent begins behind those before it
   };
-  enum class Shape : std::uint8_t { nothing, run, other };
-  /// The meetings of one direction.
-  struct Learned {
-    std::uint64_t streak = 0;      ///< successive ones without exchange
-    Shape usual = Shape::nothing;  ///< of this rank's access in the last one
-  };
-  static constexpr std::uint64_t kFirstMeetings = 3;  // of a streak: no series follows them
 
-  static Shape shape_of(const pattern::Summary& summary);
   static const Entry& entry(const Line& line, std::uint64_t number) {
     return line.calls[number % line.calls.size()];
   }
@@ -180,10 +154,6 @@ class RunAhead {
     return {call.begin.load(std::memory_order_relaxed), call.end.load(std::memory_order_relaxed)};
   }
   Entry& entry_of_own(std::uint64_t number) { return own_.calls[number % own_.calls.size()]; }
-  static std::size_t index_of(plan::Direction direction) {
-    return direction == plan::Direction::write ? 1 : 0;
-  }
-  const Learned& of(plan::Direction direction) const { return learned_[index_of(direction)]; }
   /// True if the rank is in a meeting that waits for this rank, and thus in no call: also if the
   /// program makes different calls on its ranks.
   bool awaits_me(const Line& line) const {
@@ -206,10 +176,8 @@ class RunAhead {
   Sleepers& sleepers_;
   std::span<Line> lines_;
   Line& own_;
-  std::vector<Seen> seen_;               // by rank
-  std::array<Learned, 2> learned_ = {};  // by direction
-  std::uint64_t left_ = 0;               // calls of the series
-  plan::Direction direction_ = plan::Direction::write;
+  std::vector<Seen> seen_;  // by rank
+  Series series_;
   std::uint64_t turned_after_ = 0;  // call before the last turn, for which not all ranks have come
   comm::SpinTime spin_time_;
   bool differs_ = false;
