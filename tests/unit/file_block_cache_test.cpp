@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "directory.hpp"
@@ -191,20 +192,23 @@ TEST_F(Blocks, AChildForkedDuringAFetchLocksNothing) {
 }
 
 TEST_F(Blocks, RemainsOfKilledProcessesAreRemoved) {
-  const fs::path remains = fs::path(scratch.path()) / "a.block.1-0.part";
+  const std::string remains = part_path(scratch.path() + "/a.block", part_number(1));
   std::ofstream(remains) << "x";
-  fs::last_write_time(remains, fs::file_time_type::clock::now() - std::chrono::hours(2));
   BlockCache cache(scratch.path(), 100 * kBlock);
   EXPECT_TRUE(read(cache, 0, 1));
   EXPECT_FALSE(fs::exists(remains));
 }
 
-/// Fewer blocks are kept beside them, until they are an hour old.
-TEST_F(Blocks, RemainsOfKilledProcessesAreWithinTheLimit) {
+TEST_F(Blocks, PartsThatAreBeingWrittenAreWithinTheLimit) {
   const std::uint64_t most = 6 * kBlock;
-  for (int killed = 0; killed < 3; ++killed)
-    std::ofstream(fs::path(scratch.path()) / ("x.block." + std::to_string(killed) + "-0.part"))
-        << std::string(kBlock, 'x');
+  std::vector<Publication> parts;
+  for (int process = 0; process < 3; ++process) {
+    base::Result<Publication> part =
+        Publication::of_file(scratch.path() + "/x" + std::to_string(process) + ".block");
+    ASSERT_TRUE(part.ok());
+    ASSERT_EQ(::ftruncate(part->descriptor(), kBlock), 0);
+    parts.push_back(std::move(*part));
+  }
   for (int restart = 0; restart < 3; ++restart) {
     BlockCache cache(scratch.path(), most);
     for (std::uint64_t block = 0; block < 20; ++block) {

@@ -4,6 +4,9 @@ A checkpoint is a file, or a directory with parts and a master file that present
 complete when it has its final name, and is published or removed as a whole. Its generation, from
 its identity record or from the manifest, orders it among the others; clocks do not matter. One
 process changes a directory at a time; all processes may read.
+
+All ranks write into one unfinished checkpoint, which the lock of the directory protects.
+:mod:`pario.publishing` is for files that one process writes.
 """
 
 from __future__ import annotations

@@ -24,7 +24,6 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kMost = 10ULL << 30;
 constexpr std::uint64_t kPieces = BlockCache::kBlock / BlockCache::kPiece;
 constexpr std::int64_t kBetweenUses = 60'000'000'000;  // nanoseconds between two noted uses
-constexpr std::int64_t kStale = 3'600'000'000'000;  // nanoseconds; older unnamed blocks are remains
 /// The share of the limit that is freed at once, because listing the directory takes time.
 constexpr std::uint64_t kShareFreed = 8;
 /// The byte whose lock protects the directory; those of blocks are behind it.
@@ -99,12 +98,6 @@ class Lock {
   base::Descriptor file_;
   std::uint64_t byte_;
 };
-
-/// Removes remains of killed processes.
-void remove_stale_parts(const std::string& directory) {
-  for (const CachedFile& part : list_cached_files(directory, ".part"))
-    if (is_older(part.used, kStale)) ::unlink(part.path.c_str());
-}
 
 }  // namespace
 
@@ -191,34 +184,31 @@ void BlockCache::store(const Block& block, std::span<const std::byte> bytes) {
     sums.piece[at / kPiece] =
         sum_of(bytes.subspan(at, std::min<std::uint64_t>(kPiece, bytes.size() - at)));
   sums.all = sums.sum();
-  const std::string part =
-      block.path + "." + std::to_string(::getpid()) + "-" + std::to_string(parts_++) + ".part";
-  const base::Descriptor file(reserve(part, whole));
-  if (!file.is_open()) return;
-  const bool complete =
-      write_whole(file.number(), 0, bytes) &&
-      write_whole(file.number(), bytes.size(), std::as_bytes(std::span(&sums, 1)));
-  if (!complete || ::rename(part.c_str(), block.path.c_str()) != 0) ::unlink(part.c_str());
+  base::Result<Publication> file = reserve(block.path, whole);
+  if (file.ok() && write_whole(file->descriptor(), 0, bytes) &&
+      write_whole(file->descriptor(), bytes.size(), std::as_bytes(std::span(&sums, 1))))
+    static_cast<void>(file->publish(Publication::Existing::replace));
 }
 
-/// Reserves bytes for the file of a block, and makes it; -1: it cannot be made. The sum has its
-/// bytes from now on, so that the remains of a killed process are within the limit.
-int BlockCache::reserve(const std::string& part, std::uint64_t bytes) const {
+/// Reserves bytes for the file of a block, and makes it. ENOSPC: it exceeds the limit. The sum has
+/// its bytes from now on, so that the remains of a killed process are within the limit.
+base::Result<Publication> BlockCache::reserve(const std::string& path, std::uint64_t bytes) const {
   const Lock lock(directory_, kDirectoryByte);
   std::uint64_t sum = lock.sum() + bytes;
   if (sum > most_) sum = make_room(bytes) + bytes;
-  if (sum > most_) return -1;
+  if (sum > most_) return base::path_error("open", path, ENOSPC);
   lock.set_sum(sum);
-  return ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  return Publication::of_file(path, {.mode = 0600, .durable = false});
 }
 
 /// Removes the least recently used blocks, as far as `needed` does not fit beside them; returns the
 /// sum of the others and of the blocks that are being written.
 std::uint64_t BlockCache::make_room(std::uint64_t needed) const {
-  remove_stale_parts(directory_);
+  remove_stale_parts(directory_,
+                     [](std::string_view name) { return !label_of_own_part(name).empty(); });
   // The parts first: one that gets its name meanwhile is counted twice, not left out.
   const std::uint64_t parts =
-      list_cached_files(directory_, ".part").size() * (kBlock + sizeof(Sums));
+      list_cached_files(directory_, kPartEnding).size() * (kBlock + sizeof(Sums));
   std::vector<CachedFile> blocks = list_cached_files(directory_, ".block");
   const std::uint64_t sum = sum_of_bytes(blocks) + parts;
   if (sum + needed <= most_) return sum;

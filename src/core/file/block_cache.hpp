@@ -7,7 +7,6 @@
 // removed when the directory exceeds its limit. A public header.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,6 +15,7 @@
 
 #include "core/base/base.hpp"
 #include "core/file/objects.hpp"
+#include "core/file/publication.hpp"
 
 namespace pario::file {
 
@@ -49,12 +49,11 @@ class BlockCache {
   base::Status read_block(const Block& block, std::uint64_t offset, std::span<std::byte> out,
                           const Fetch& fetch);
   void store(const Block& block, std::span<const std::byte> bytes);
-  int reserve(const std::string& part, std::uint64_t bytes) const;
+  base::Result<Publication> reserve(const std::string& path, std::uint64_t bytes) const;
   std::uint64_t make_room(std::uint64_t needed) const;
 
   std::string directory_;
   std::uint64_t most_;
-  std::atomic<std::uint64_t> parts_ = 0;  ///< for names of blocks that are being written
 };
 
 }  // namespace pario::file

@@ -15,7 +15,6 @@
 namespace pario::file {
 namespace {
 
-constexpr std::string_view kPartEnding = ".pario-part";
 constexpr std::size_t kDigits = 16;
 
 std::string hexadecimal(std::uint64_t number) {

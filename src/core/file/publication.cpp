@@ -106,17 +106,20 @@ std::string real_path(const std::string& path) {
   return real ? real.get() : "";
 }
 
-Publication::Publication(std::string target, std::string part, int descriptor, bool is_directory)
+Publication::Publication(std::string target, std::string part, int descriptor, bool is_directory,
+                         bool durable)
     : target_(std::move(target)),
       part_(std::move(part)),
       descriptor_(descriptor),
-      is_directory_(is_directory) {}
+      is_directory_(is_directory),
+      durable_(durable) {}
 
 Publication::Publication(Publication&& other) noexcept
     : target_(std::move(other.target_)),
       part_(std::exchange(other.part_, {})),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      is_directory_(other.is_directory_) {}
+      is_directory_(other.is_directory_),
+      durable_(other.durable_) {}
 
 Publication::~Publication() {
   // Still locked: no other process removes it, and creates another one, at the same time.
@@ -134,7 +137,7 @@ base::Result<Publication> Publication::of_file(const std::string& target, const 
     const int descriptor =
         open_file(directory_of(target), options.flags | O_RDWR | O_TMPFILE, options.mode);
     if (descriptor >= 0) ::flock(descriptor, LOCK_EX | LOCK_NB);
-    if (descriptor >= 0) return Publication(target, {}, descriptor, false);
+    if (descriptor >= 0) return Publication(target, {}, descriptor, false, options.durable);
     if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
       return base::path_error("open", directory_of(target));
   }
@@ -146,7 +149,7 @@ base::Result<Publication> Publication::of_file(const std::string& target, const 
     for (std::string next;
          !options.number && is_there(next = part_path(target, part_number(++slot)));)
       remove_stale_part(next);
-    return Publication(target, part, descriptor, false);
+    return Publication(target, part, descriptor, false, options.durable);
   }
   return base::Error{.number = EBUSY,
                      .operation = "open",
@@ -167,12 +170,13 @@ base::Result<Publication> Publication::of_directory(const std::string& wanted, m
 }
 
 base::Status Publication::publish(Existing existing) {
-  if (::fsync(descriptor_) != 0) return base::path_error("fsync", part_.empty() ? target_ : part_);
+  if (durable_ && ::fsync(descriptor_) != 0)
+    return base::path_error("fsync", part_.empty() ? target_ : part_);
   const bool nameless = part_.empty();
   if (const int number = nameless ? link_nameless(existing) : rename_part(existing); number != 0)
     return base::path_error(nameless ? "linkat" : "rename", target_, number);
   part_.clear();
-  return sync_directory(directory_of(target_));
+  return durable_ ? sync_directory(directory_of(target_)) : base::Status();
 }
 
 int Publication::release() {

@@ -31,6 +31,8 @@ inline std::uint64_t part_number(std::uint32_t slot) {
 /// A number with a random slot, for several processes that open one part by its name.
 std::uint64_t random_part_number();
 
+/// The end of the name of every part.
+inline constexpr std::string_view kPartEnding = ".pario-part";
 /// The longest target name that a part's name contains unchanged.
 inline constexpr std::size_t kLongestPartLabel = 226;
 /// A name of at most `limit` bytes: the name itself, or its beginning and a hash of all of it.
@@ -70,6 +72,7 @@ class Publication {
     bool nameless = false;  ///< without a name (O_TMPFILE) until publish(), where that is possible:
                             ///< a killed process then leaves nothing
     std::optional<std::uint64_t> number = {};  ///< in its name; default: the first free slot
+    bool durable = true;                       ///< publish() writes bytes and name to the disk
   };
   /// A new file. Removes stale parts of this target in the slots it looks at. EEXIST: another
   /// process uses the `number`.
@@ -90,21 +93,23 @@ class Publication {
   /// Open for reading and writing; belongs to this object.
   int descriptor() const { return descriptor_; }
 
-  /// Writes the file to the disk, gives it its name, and writes the name to the disk. After an
-  /// error the target is unchanged, unless the error is that of fsync(2) on the directory.
+  /// Writes the file to the disk, gives it its name, and writes the name to the disk; a file that
+  /// is not durable only gets its name. After an error the target is unchanged, unless the error is
+  /// that of fsync(2) on the directory.
   base::Status publish(Existing existing);
   /// Gives up the file: the caller closes the descriptor and removes or renames part().
   int release();
 
  private:
-  Publication(std::string target, std::string part, int descriptor, bool is_directory);
+  Publication(std::string target, std::string part, int descriptor, bool is_directory,
+              bool durable = true);
   int rename_part(Existing existing);
   int rename_exclusively();
   int link_nameless(Existing existing);
 
   std::string target_, part_;
   int descriptor_ = -1;
-  bool is_directory_ = false;
+  bool is_directory_ = false, durable_ = true;
 };
 
 }  // namespace pario::file

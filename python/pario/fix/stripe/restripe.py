@@ -5,6 +5,8 @@ then one rename replaces it. The next call resumes an interrupted copy (``State`
 the requested stripes are the same. A file that another process has open for writing, or changes, is
 left alone. Where leases do not show this (other nodes), size and times are compared before the
 rename and after it; a difference afterwards reverts the rename.
+
+The copy has to outlive the process that made it. :mod:`pario.publishing` removes such files.
 """
 
 from __future__ import annotations
