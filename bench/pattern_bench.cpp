@@ -26,11 +26,12 @@ struct Setup {
   Setup(std::uint64_t piece, Memory memory) : user(4 * kBytes, std::byte{1}), image(kWindow) {
     access.buffer = user.data();
     if (memory == Memory::strided)
-      access.memory = Layout::block(piece).with_extent(0, static_cast<std::int64_t>(2 * piece));
+      access.memory = TypeMap::block(piece).with_extent(0, static_cast<std::int64_t>(2 * piece));
     if (memory == Memory::misaligned)
-      access.memory = Layout::block(piece * 3 / 4).with_extent(0, static_cast<std::int64_t>(piece));
+      access.memory =
+          TypeMap::block(piece * 3 / 4).with_extent(0, static_cast<std::int64_t>(piece));
     access.view.filetype =
-        Layout::block(piece).with_extent(0, static_cast<std::int64_t>(kRanks * piece));
+        TypeMap::block(piece).with_extent(0, static_cast<std::int64_t>(kRanks * piece));
     access.bytes = kBytes;
     granule = summarise(access).granule;
     words.resize(coverage_words(kWindow, granule));
@@ -87,7 +88,7 @@ void gather_listed(benchmark::State& state) {
   for (std::uint64_t i = 0; i < kBytes / piece; ++i)
     places.push_back(static_cast<std::int64_t>((i * kRanks + i % 3) * piece));
   Setup setup(piece, Memory::contiguous);
-  setup.access.view.filetype = Layout::make_indexed(Layout::block(1), places, counts);
+  setup.access.view.filetype = TypeMap::make_indexed(TypeMap::block(1), places, counts);
   const Coverage coverage{setup.words.data(), setup.granule};
   for (auto _ : state)
     setup.each_window([&](Walker& walker, Extent stretch) {

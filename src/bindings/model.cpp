@@ -29,7 +29,8 @@ using Flow = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32
 using Phase =
     std::tuple<bool, std::vector<Flow>, std::uint64_t, std::uint64_t, std::uint64_t, bool>;
 /// ranks, nodes, kind of file system, unit, targets
-using Job = std::tuple<std::uint32_t, std::uint32_t, std::string, std::uint64_t, std::uint32_t>;
+using Situation =
+    std::tuple<std::uint32_t, std::uint32_t, std::string, std::uint64_t, std::uint32_t>;
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 struct Parameter {
@@ -137,7 +138,7 @@ hints::FileHints hints_of(const Settings& settings) {
 
 std::vector<pattern::Summary> summaries_of(const std::string& type,
                                            const std::vector<std::uint64_t>& places) {
-  const auto layout = pattern::Layout::parse(type);
+  const auto layout = pattern::TypeMap::parse(type);
   if (!layout.ok()) throw nb::value_error(layout.error().text().c_str());
   pattern::Access access;
   access.view.filetype = *layout;
@@ -152,11 +153,11 @@ std::vector<pattern::Summary> summaries_of(const std::string& type,
 
 /// Plans one call in which rank r moves `type` at places[r]; further ranks move no data. Returns
 /// the phase, and the plan as text.
-std::pair<Phase, std::string> model_call(const Job& job, bool writes, bool collective,
+std::pair<Phase, std::string> model_call(const Situation& given, bool writes, bool collective,
                                          const std::string& type,
                                          const std::vector<std::uint64_t>& places,
                                          const Settings& settings) {
-  const auto& [ranks, nodes, kind, unit, targets] = job;
+  const auto& [ranks, nodes, kind, unit, targets] = given;
   std::vector<pattern::Summary> summaries = summaries_of(type, places);
   summaries.resize(ranks);
   std::vector<int> node_of(ranks);
@@ -177,8 +178,8 @@ void add_model(nb::module_& module) {
   module.def("model_kinds", &model_kinds);
   module.def("model_cost", &model_cost, "machine"_a, "phase"_a);
   module.def("model_turns", &model_turns, "machine"_a, "writes"_a, "clients"_a);
-  module.def("model_call", &model_call, "job"_a, "writes"_a, "collective"_a, "type"_a, "places"_a,
-             "settings"_a);
+  module.def("model_call", &model_call, "situation"_a, "writes"_a, "collective"_a, "type"_a,
+             "places"_a, "settings"_a);
 }
 
 }  // namespace pario::bindings

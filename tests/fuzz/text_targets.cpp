@@ -41,9 +41,9 @@ void subfile_map(Input input) {
 }
 
 void layout_text(Input input) {
-  const auto layout = pattern::Layout::parse(as_text(input));
+  const auto layout = pattern::TypeMap::parse(as_text(input));
   if (!layout.ok()) return;
-  const auto again = pattern::Layout::parse(layout->text());
+  const auto again = pattern::TypeMap::parse(layout->text());
   require(again.ok() && *again == *layout, "a layout that was written is the same");
 }
 

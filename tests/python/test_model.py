@@ -9,7 +9,7 @@ import pytest
 
 from pario.errors import ParioError
 from pario.prove.model.fit import fit
-from pario.prove.model.load import Flow, Phase, call, cost, job_on, simulate_turns
+from pario.prove.model.load import Flow, Phase, call, cost, simulate_turns, situation_on
 from pario.prove.model.machine import WHOLE, Machine, load, names, text_of
 from pario.prove.model.page import list_misses, page
 from pario.prove.model.published import Table, off, tables
@@ -164,9 +164,9 @@ def test_phases_cost_what_the_native_model_says() -> None:
 def test_calls_are_planned_as_the_engine_does() -> None:
     parts = range(0, 48 * 10**6, 10**6)
     collective = call(
-        job_on(MACHINE, 48, 4), True, True, "1000000", parts, {"romio_cb_write": "enable"}
+        situation_on(MACHINE, 48, 4), True, True, "1000000", parts, {"romio_cb_write": "enable"}
     )
-    alone = call(job_on(MACHINE, 48, 4), True, False, "1000000", parts)
+    alone = call(situation_on(MACHINE, 48, 4), True, False, "1000000", parts)
     assert (collective.requests, alone.requests, collective.bytes, alone.bytes) == (
         46,
         48 + 45,
@@ -174,4 +174,4 @@ def test_calls_are_planned_as_the_engine_does() -> None:
         48 * 10**6,
     )
     with pytest.raises(ValueError, match="cb_nodes"):
-        call(job_on(MACHINE, 48, 4), True, True, "1000000", parts, {"cb_nodes": "many"})
+        call(situation_on(MACHINE, 48, 4), True, True, "1000000", parts, {"cb_nodes": "many"})

@@ -17,7 +17,7 @@ Entry file(std::uint64_t size) {
 
 std::map<std::uint32_t, std::uint64_t> bytes_of_shards(const Division& division) {
   std::map<std::uint32_t, std::uint64_t> out;
-  for (const Piece& piece : division.pieces) out[piece.shard] += piece.bytes;
+  for (const FramePlan& piece : division.pieces) out[piece.shard] += piece.bytes;
   return out;
 }
 
@@ -36,7 +36,7 @@ TEST(ArchiveDivision, PiecesCoverAllMembersInOrder) {
   const Division division = divide(entries, 0, 50 << 20);
   std::size_t next = 0;
   std::uint64_t at = 0;
-  for (const Piece& piece : division.pieces) {
+  for (const FramePlan& piece : division.pieces) {
     EXPECT_EQ(piece.first, next);
     EXPECT_EQ(piece.part.begin, piece.whole() ? 0 : at);
     at = piece.part.end;

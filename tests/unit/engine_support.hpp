@@ -54,7 +54,7 @@ inline pattern::Access plain(std::vector<std::byte>& buffer, std::uint64_t offse
 inline pattern::FileView make_alternating_view(int part, int parts, std::uint64_t piece) {
   const auto extent = static_cast<std::int64_t>(piece * static_cast<std::uint64_t>(parts));
   return {.displacement = static_cast<std::uint64_t>(part) * piece,
-          .filetype = pattern::Layout::block(piece).with_extent(0, extent)};
+          .filetype = pattern::TypeMap::block(piece).with_extent(0, extent)};
 }
 
 inline void fill(const pattern::Access& access) {

@@ -114,7 +114,7 @@ TEST_P(EngineTransfer, TakesMemoryInPieces) {
           memory[i * 2 * piece + j] = byte_at(i * piece + j);
       pattern::Access access{.buffer = memory.data(), .bytes = piece * 1500};
       access.memory =
-          pattern::Layout::block(piece).with_extent(0, static_cast<std::int64_t>(2 * piece));
+          pattern::TypeMap::block(piece).with_extent(0, static_cast<std::int64_t>(2 * piece));
       EXPECT_OK(file.write(access, GetParam(), "write"));
       std::vector<std::byte> again(memory.size());
       access.buffer = again.data();

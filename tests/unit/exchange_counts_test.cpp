@@ -12,8 +12,8 @@ constexpr std::uint64_t kPiece = 64, kPieces = 96, kWindow = 1024;
 pattern::Access make_interleaved(int rank, int ranks, std::byte* buffer) {
   const auto stride = static_cast<std::int64_t>(kPiece * static_cast<std::uint64_t>(ranks));
   const pattern::FileView view{kPiece * static_cast<std::uint64_t>(rank), 1,
-                               pattern::Layout::block(kPiece).with_extent(0, stride)};
-  return {buffer, pattern::Layout::block(1), view, 0, kPiece * kPieces};
+                               pattern::TypeMap::block(kPiece).with_extent(0, stride)};
+  return {buffer, pattern::TypeMap::block(1), view, 0, kPiece * kPieces};
 }
 
 plan::Plan plan_for(plan::Direction direction, int ranks, int nodes) {

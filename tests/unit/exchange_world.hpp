@@ -65,7 +65,7 @@ class MemoryFile : public WindowFile {
 /// One rank's request, and the offset of each data byte in file and memory.
 struct Request {
   pattern::FileView view;
-  pattern::Layout memory = pattern::Layout::block(1);
+  pattern::TypeMap memory = pattern::TypeMap::block(1);
   std::vector<std::uint64_t> file;
   std::uint64_t position = 0;
   std::uint64_t memory_stride = 1;  ///< data byte i lies at i * memory_stride
@@ -86,7 +86,7 @@ inline std::byte value_of(int rank, int call, std::size_t i) {
 inline void spread_in_memory(pattern::Random& random, Request& request) {
   if (!random.one_in(3)) return;
   request.memory_stride = 2;
-  request.memory = pattern::Layout::block(1).with_extent(0, 2);
+  request.memory = pattern::TypeMap::block(1).with_extent(0, 2);
 }
 
 /// Distributes runs of the file in `unit`s to ranks at random; some runs are left out.
@@ -94,19 +94,19 @@ inline std::vector<Request> disjoint_requests(pattern::Random& random, int ranks
                                               std::uint64_t unit, std::uint64_t origin,
                                               bool holes) {
   std::vector<Request> requests(static_cast<std::size_t>(ranks));
-  std::vector<std::vector<std::pair<std::int64_t, pattern::Layout>>> parts(requests.size());
+  std::vector<std::vector<std::pair<std::int64_t, pattern::TypeMap>>> parts(requests.size());
   std::uint64_t at = 0;
   for (std::uint64_t runs = random.upto(120); runs > 0; --runs) {
     const std::uint64_t length = unit * (1 + random.upto(random.one_in(4) ? 40 : 3));
     const auto rank = static_cast<std::size_t>(random.between(holes ? -1 : 0, ranks - 1));
     if (rank < requests.size()) {
-      parts[rank].emplace_back(static_cast<std::int64_t>(at), pattern::Layout::block(length));
+      parts[rank].emplace_back(static_cast<std::int64_t>(at), pattern::TypeMap::block(length));
       for (std::uint64_t i = 0; i < length; ++i) requests[rank].file.push_back(origin + at + i);
     }
     at += length;
   }
   for (std::size_t rank = 0; rank < requests.size(); ++rank) {
-    requests[rank].view = {origin, 1, pattern::Layout::sequence(parts[rank])};
+    requests[rank].view = {origin, 1, pattern::TypeMap::sequence(parts[rank])};
     spread_in_memory(random, requests[rank]);
   }
   return requests;

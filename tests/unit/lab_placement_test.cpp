@@ -66,9 +66,9 @@ TEST(Placement, OverstripedHasSeveralObjectsOnATarget) {
 TEST(Placement, CutsAnExtentAtStripes) {
   const auto placement = lustre({part({64 * KiB, 2, 3})});
   const auto pieces = placement->pieces({60 * KiB, 130 * KiB});
-  const std::vector<Piece> wanted = {{{0, 0}, 3, 60 * KiB, {60 * KiB, 64 * KiB}},
-                                     {{0, 1}, 4, 0, {64 * KiB, 128 * KiB}},
-                                     {{0, 0}, 3, 64 * KiB, {128 * KiB, 130 * KiB}}};
+  const std::vector<ObjectPart> wanted = {{{0, 0}, 3, 60 * KiB, {60 * KiB, 64 * KiB}},
+                                          {{0, 1}, 4, 0, {64 * KiB, 128 * KiB}},
+                                          {{0, 0}, 3, 64 * KiB, {128 * KiB, 130 * KiB}}};
   EXPECT_EQ(pieces, wanted);
 }
 
@@ -76,15 +76,16 @@ TEST(Placement, CompositeFilesHaveObjectsOfEachPart) {
   const auto placement =
       lustre({part({MiB, 1, 0}, {0, 4 * MiB}), part({MiB, 4, 4}, {4 * MiB, layout::kToTheEnd})});
   EXPECT_EQ(placement->piece_at(4 * MiB - 1),
-            (Piece{{0, 0}, 0, 4 * MiB - 1, {4 * MiB - 1, 4 * MiB}}));
-  EXPECT_EQ(placement->piece_at(5 * MiB), (Piece{{1, 1}, 5, MiB, {5 * MiB, 6 * MiB}}));
+            (ObjectPart{{0, 0}, 0, 4 * MiB - 1, {4 * MiB - 1, 4 * MiB}}));
+  EXPECT_EQ(placement->piece_at(5 * MiB), (ObjectPart{{1, 1}, 5, MiB, {5 * MiB, 6 * MiB}}));
 }
 
 TEST(Placement, OfCephMakesObjectsOfOneSizeEach) {
   const auto placement = ceph("stripe_unit=65536 stripe_count=2 object_size=131072", 7);
   EXPECT_EQ(placement->piece_at(64 * KiB).object, (ObjectName{0, 1}));
-  EXPECT_EQ(placement->piece_at(128 * KiB), (Piece{{0, 0}, 7, 64 * KiB, {128 * KiB, 192 * KiB}}));
-  EXPECT_EQ(placement->piece_at(256 * KiB), (Piece{{0, 2}, 1, 0, {256 * KiB, 320 * KiB}}));
+  EXPECT_EQ(placement->piece_at(128 * KiB),
+            (ObjectPart{{0, 0}, 7, 64 * KiB, {128 * KiB, 192 * KiB}}));
+  EXPECT_EQ(placement->piece_at(256 * KiB), (ObjectPart{{0, 2}, 1, 0, {256 * KiB, 320 * KiB}}));
   EXPECT_EQ(placement->objects(300 * KiB).size(), 4U);
 }
 
@@ -116,7 +117,7 @@ TEST(Placement, IsKeptInARecord) {
 void agrees(const Placement& placement, std::uint64_t size, std::uint64_t cut) {
   std::map<ObjectName, std::uint64_t> ends;
   std::uint64_t at = 0;
-  for (const Piece& piece : placement.pieces({0, size})) {
+  for (const ObjectPart& piece : placement.pieces({0, size})) {
     EXPECT_EQ(piece.range.begin, at);
     at = piece.range.end;
     const std::uint64_t kept = base::intersection(piece.range, {0, cut}).length();

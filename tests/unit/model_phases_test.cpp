@@ -28,7 +28,7 @@ Call call(int ranks, int on_a_node, const std::string& type, Place place) {
   Call all;
   for (int rank = 0; rank < ranks; ++rank) {
     pattern::Access access;
-    access.view.filetype = pattern::Layout::parse(type).value();
+    access.view.filetype = pattern::TypeMap::parse(type).value();
     access.view.displacement = place(static_cast<std::uint64_t>(rank));
     access.bytes = access.view.filetype.size();
     all.ranks.push_back(pattern::summarise(access));

@@ -12,7 +12,7 @@ namespace {
 
 using fake::make;
 using fake::Type;
-using pattern::Layout;
+using pattern::TypeMap;
 
 std::string layout_text(Word type) { return layout_of(type).text(); }
 
@@ -25,9 +25,9 @@ TEST(MpiioDatatypes, NamedTypesAreBlocks) {
 }
 
 TEST(MpiioDatatypes, PairsHaveGapsWhereC) {
-  EXPECT_EQ(layout_of(h(mpi::Handle::MPI_DOUBLE_INT)), *Layout::parse("12@0+16"))
+  EXPECT_EQ(layout_of(h(mpi::Handle::MPI_DOUBLE_INT)), *TypeMap::parse("12@0+16"))
       << "a gap behind it";
-  EXPECT_EQ(layout_of(h(mpi::Handle::MPI_SHORT_INT)), *Layout::parse("[0:2 4:4]"))
+  EXPECT_EQ(layout_of(h(mpi::Handle::MPI_SHORT_INT)), *TypeMap::parse("[0:2 4:4]"))
       << "a gap within";
 }
 
@@ -36,24 +36,24 @@ TEST(MpiioDatatypes, OneTypeOverAndOver) {
                             .integers = {3},
                             .types = {integer()},
                             .extent = 12})),
-            Layout::block(12));
+            TypeMap::block(12));
   EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_VECTOR),
                             .integers = {3, 2, 4},
                             .types = {integer()},
                             .extent = 40})),
-            *Layout::parse("3x8/16"));
+            *TypeMap::parse("3x8/16"));
   EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_HVECTOR),
                             .integers = {2, 1},
                             .addresses = {10},
                             .types = {integer()},
                             .extent = 14})),
-            *Layout::parse("2x4/10"));
+            *TypeMap::parse("2x4/10"));
   EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_DUP), .types = {integer()}, .extent = 4})),
-            Layout::block(4));
+            TypeMap::block(4));
 }
 
 TEST(MpiioDatatypes, ListsOfBlocks) {
-  const Layout wanted = *Layout::parse("[4:8 20:4]");
+  const TypeMap wanted = *TypeMap::parse("[4:8 20:4]");
   EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_INDEXED),
                             .integers = {3, 2, 0, 1, 1, 9, 5},
                             .types = {integer()},
@@ -72,13 +72,13 @@ TEST(MpiioDatatypes, ListsOfBlocks) {
                             .integers = {2, 1, 0, 3},
                             .types = {integer()},
                             .extent = 16})),
-            *Layout::parse("2x4/12"));
+            *TypeMap::parse("2x4/12"));
   EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_HINDEXED_BLOCK),
                             .integers = {2, 2},
                             .addresses = {0, 11},
                             .types = {integer()},
                             .extent = 19})),
-            *Layout::parse("2x8/11"));
+            *TypeMap::parse("2x8/11"));
   EXPECT_EQ(
       layout_of(make({.combiner = k(MPI_COMBINER_INDEXED), .integers = {0}, .types = {integer()}}))
           .size(),
@@ -94,7 +94,7 @@ TEST(MpiioDatatypes, ListsOfTypesWithHoles) {
                           .integers = {2, 1, 2, 0, 3},
                           .types = {holes},
                           .extent = 60});
-  EXPECT_EQ(layout_of(list), *Layout::parse("[0:2x4/8 36:2x4/8 48:2x4/8]"));
+  EXPECT_EQ(layout_of(list), *TypeMap::parse("[0:2x4/8 36:2x4/8 48:2x4/8]"));
 }
 
 TEST(MpiioDatatypes, StructuresKeepTheBoundsThatMpiGivesThem) {
@@ -103,19 +103,19 @@ TEST(MpiioDatatypes, StructuresKeepTheBoundsThatMpiGivesThem) {
                           .addresses = {0, 8},
                           .types = {h(mpi::Handle::MPI_DOUBLE), integer()},
                           .extent = 24});
-  EXPECT_EQ(layout_of(type), *Layout::parse("20@0+24"));
+  EXPECT_EQ(layout_of(type), *TypeMap::parse("20@0+24"));
   const Word resized = make({.combiner = k(MPI_COMBINER_RESIZED),
                              .addresses = {-4, 64},
                              .types = {type},
                              .lower = -4,
                              .extent = 64});
-  EXPECT_EQ(layout_of(resized), *Layout::parse("20@-4+64"));
+  EXPECT_EQ(layout_of(resized), *TypeMap::parse("20@-4+64"));
 }
 
 /// A 4 x 6 array, rows 1 and 2, columns 2 to 4.
 TEST(MpiioDatatypes, SubarraysInBothOrdersAndBothSizesOfNumbers) {
   const int c = k(MPI_ORDER_C), fortran = k(MPI_ORDER_FORTRAN);
-  const Layout wanted = Layout::parse("[32:2x12/24]")->with_extent(0, 96);
+  const TypeMap wanted = TypeMap::parse("[32:2x12/24]")->with_extent(0, 96);
   EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_SUBARRAY),
                             .integers = {2, 4, 6, 2, 3, 1, 2, c},
                             .types = {integer()},
@@ -139,12 +139,12 @@ TEST(MpiioDatatypes, DistributedArrays) {
   const int block = k(MPI_DISTRIBUTE_BLOCK), cyclic = k(MPI_DISTRIBUTE_CYCLIC),
             automatic = k(MPI_DISTRIBUTE_DFLT_DARG);
   const std::vector<int> integers{4, 1, 2, 5, 7, block, cyclic, automatic, 2, 2, 2, k(MPI_ORDER_C)};
-  const Layout row = *Layout::parse("[8:8 24:4]");
+  const TypeMap row = *TypeMap::parse("[8:8 24:4]");
   EXPECT_EQ(layout_of(make({.combiner = k(MPI_COMBINER_DARRAY),
                             .integers = integers,
                             .types = {integer()},
                             .extent = 140})),
-            Layout::repeat(row, 3, 28).with_extent(0, 140));
+            TypeMap::repeat(row, 3, 28).with_extent(0, 140));
 }
 
 TEST(MpiioDatatypes, LayoutsAreKeptWithTheirType) {
@@ -162,7 +162,7 @@ TEST(MpiioDatatypes, TypesInAFileHaveTheSizeOfTheFile) {
   const Word real = h(mpi::Handle::MPI_LONG_DOUBLE);
   const Word type = make(
       {.combiner = k(MPI_COMBINER_VECTOR), .integers = {2, 1, 2}, .types = {real}, .extent = 48});
-  const Layout layout = layout_in_file(type, *representation("external32"));
+  const TypeMap layout = layout_in_file(type, *representation("external32"));
   EXPECT_EQ(layout.size(), 32u);
   EXPECT_EQ(layout.extent(), 48);
 }
@@ -269,7 +269,7 @@ TEST(MpiioDatatypes, AgreeWithAModelOfBytes) {
   const std::uint64_t seed = pattern::first_seed();
   for (std::uint64_t i = 0; i < 2000 && !HasFailure(); ++i) {
     const Maker::Made made = Maker(seed + i).any(static_cast<int>(i % 4));
-    const Layout layout = layout_of(made.type);
+    const TypeMap layout = layout_of(made.type);
     SCOPED_TRACE("seed " + std::to_string(seed + i) + ": " + layout.text());
     ASSERT_EQ(layout.size(), made.model.bytes.size());
     EXPECT_EQ(layout.extent(), made.model.extent);

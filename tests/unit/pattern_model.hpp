@@ -1,4 +1,4 @@
-// A naive model of layouts as lists of bytes; and random layouts, each built as a Layout and as a
+// A naive model of layouts as lists of bytes; and random layouts, each built as a TypeMap and as a
 // model.
 #pragma once
 
@@ -54,7 +54,7 @@ inline std::vector<std::pair<std::int64_t, std::uint64_t>> model_runs(const Mode
 }
 
 struct Sample {
-  Layout layout;
+  TypeMap layout;
   Model model;
 };
 
@@ -103,7 +103,7 @@ class Random {
 
   Sample block(std::int64_t unit) {
     const std::uint64_t size = one_in(8) ? 0 : static_cast<std::uint64_t>(unit * between(1, 9));
-    Sample sample{Layout::block(size), {}};
+    Sample sample{TypeMap::block(size), {}};
     for (std::uint64_t i = 0; i < size; ++i)
       sample.model.bytes.push_back(static_cast<std::int64_t>(i));
     sample.model.extent = static_cast<std::int64_t>(size);
@@ -123,14 +123,14 @@ class Random {
     const std::int64_t stride = ascending   ? span(one.model) + gap(unit)
                                 : one_in(3) ? one.model.extent
                                             : between(-40, 60);
-    Sample all{Layout::repeat(one.layout, count, stride), {}};
+    Sample all{TypeMap::repeat(one.layout, count, stride), {}};
     for (std::uint64_t i = 0; i < count; ++i)
       all.model.put(one.model, static_cast<std::int64_t>(i) * stride);
     return all;
   }
 
   Sample sequence(int depth, bool ascending, std::int64_t unit) {
-    std::vector<std::pair<std::int64_t, Layout>> parts;
+    std::vector<std::pair<std::int64_t, TypeMap>> parts;
     Sample all;
     std::int64_t end = unit * between(0, 5);
     for (std::uint64_t count = upto(5); count > 0; --count) {
@@ -141,7 +141,7 @@ class Random {
       parts.emplace_back(at, one.layout);
       all.model.put(one.model, at);
     }
-    all.layout = Layout::sequence(parts);
+    all.layout = TypeMap::sequence(parts);
     return all;
   }
 
@@ -162,7 +162,7 @@ class Random {
       end = at + static_cast<std::int64_t>(count) * one.model.extent;
     }
     if (equal && one_in(2)) counts.resize(1);
-    all.layout = Layout::make_indexed(one.layout, displacements, counts);
+    all.layout = TypeMap::make_indexed(one.layout, displacements, counts);
     return all;
   }
 

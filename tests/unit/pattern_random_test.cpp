@@ -44,8 +44,8 @@ void expect_facts(const Sample& sample) {
   }
 }
 
-void expect_text(const Layout& layout) {
-  base::Result<Layout> again = Layout::parse(layout.text());
+void expect_text(const TypeMap& layout) {
+  base::Result<TypeMap> again = TypeMap::parse(layout.text());
   ASSERT_TRUE(again.ok()) << again.error().text();
   EXPECT_EQ(*again, layout) << layout.text() << " became " << again->text();
   EXPECT_EQ(again->text(), layout.text());

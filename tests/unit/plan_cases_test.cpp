@@ -98,8 +98,8 @@ class Case {
     const std::string verb = line.substr(0, line.find(' ') + 1),
                       memory = between(line, " from ", "#");
     pattern::Access access;
-    access.view.filetype = pattern::Layout::parse(between(line, verb, " at ")).value();
-    if (!memory.empty()) access.memory = pattern::Layout::parse(memory).value();
+    access.view.filetype = pattern::TypeMap::parse(between(line, verb, " at ")).value();
+    if (!memory.empty()) access.memory = pattern::TypeMap::parse(memory).value();
     std::istringstream place(between(line, " at ", " of "));
     access.view.displacement = place_of(rank, place);
     access.bytes = access.view.filetype.size();

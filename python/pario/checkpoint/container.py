@@ -25,7 +25,7 @@ from pario.checkpoint.attributes import put_attr
 from pario.checkpoint.checksum import CHUNK_BYTES, grid_of
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.identity import RECORD_BYTES, USER_BLOCK, Identity, encode_record
-from pario.checkpoint.layouts import Layout
+from pario.checkpoint.layouts import ArrayLayout
 from pario.checkpoint.metadata_table import GAP, encode_table, outside, table_bytes
 from pario.checkpoint.safetensors import NAMES, Tensor, encode_covering_header, header_bytes
 from pario.checkpoint.transfer import open_file
@@ -105,7 +105,7 @@ class Label:
     identity: Identity
 
 
-def sum_count(layouts: Sequence[Layout]) -> int:
+def sum_count(layouts: Sequence[ArrayLayout]) -> int:
     """The number of chunks in all blocks of all arrays."""
     return sum(
         grid_of(block.box, layout.dtype.itemsize).count
@@ -114,16 +114,16 @@ def sum_count(layouts: Sequence[Layout]) -> int:
     )
 
 
-def small_arrays(layouts: Sequence[Layout]) -> frozenset[str]:
+def small_arrays(layouts: Sequence[ArrayLayout]) -> frozenset[str]:
     """The names of the small arrays; none where all of them together are too large."""
     found = {layout.name: layout.nbytes for layout in layouts if layout.nbytes < LARGE}
     return frozenset(found if sum(found.values()) <= _MOST_SMALL else ())
 
 
 def create(
-    layouts: Sequence[Layout],
+    layouts: Sequence[ArrayLayout],
     label: Label,
-    array: Callable[[Any, Layout], Any] | None = None,
+    array: Callable[[Any, ArrayLayout], Any] | None = None,
     tables: Mapping[str, Array] | None = None,
     finish: Callable[[Any], None] = lambda file: None,
     *,
@@ -168,7 +168,9 @@ def create(
     return replace(skeleton, tensors=tensors, frames=rows)
 
 
-def _add_compressed(image: Image, file: Any, layouts: Sequence[Layout], frames: Array) -> list[Any]:
+def _add_compressed(
+    image: Image, file: Any, layouts: Sequence[ArrayLayout], frames: Array
+) -> list[Any]:
     """Adds arrays, of which some are compressed: then each block is a dataset of its own, and the
     array presents them as a virtual one. Reserves the places of frames. Returns the IDs of arrays.
     """
@@ -220,7 +222,7 @@ def _places_of(image: Image, frames: Array) -> Array:
     return rows
 
 
-def _tensors(layouts: Sequence[Layout], places: Sequence[int]) -> Iterator[Tensor]:
+def _tensors(layouts: Sequence[ArrayLayout], places: Sequence[int]) -> Iterator[Tensor]:
     """The arrays that safetensors files can have, as tensors; named by the keys of a state, joined
     by dots."""
     names = {layout.name: layout.name.removeprefix(_STATE).replace("/", ".") for layout in layouts}
@@ -233,7 +235,7 @@ def _tensors(layouts: Sequence[Layout], places: Sequence[int]) -> Iterator[Tenso
             yield Tensor(name, NAMES[kind], layout.shape, place, layout.nbytes)
 
 
-def create_plain(layouts: Sequence[Layout], own: Identity) -> Skeleton:
+def create_plain(layouts: Sequence[ArrayLayout], own: Identity) -> Skeleton:
     """Makes the skeleton of a file with arrays only. Pure."""
     image = Image()
     with _new_file(image, layouts) as file:
@@ -269,7 +271,7 @@ def write(path: str, skeleton: Skeleton) -> None:
 
 @contextmanager
 def _new_file(
-    image: Image, layouts: Sequence[Layout], *, safetensors: bool = False, frames: int = 0
+    image: Image, layouts: Sequence[ArrayLayout], *, safetensors: bool = False, frames: int = 0
 ) -> Iterator[Any]:
     """A new HDF5 file with a user block for the metadata table and the safetensors header.
 
@@ -297,7 +299,7 @@ def _new_file(
 
 
 def _skeleton(
-    image: Image, layouts: Sequence[Layout], places: Sequence[int], sums: int, own: Identity
+    image: Image, layouts: Sequence[ArrayLayout], places: Sequence[int], sums: int, own: Identity
 ) -> Skeleton:
     count, pieces, packed = sum_count(layouts), image.pieces(), frozenset[str]()
     arrays = [(at, layout) for at, layout in zip(places, layouts, strict=True) if at]
@@ -327,7 +329,7 @@ def _join_extents(extents: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], 
     return tuple(found)
 
 
-def _add_arrays(file: Any, layouts: Sequence[Layout], *, by_size: bool = False) -> list[Any]:
+def _add_arrays(file: Any, layouts: Sequence[ArrayLayout], *, by_size: bool = False) -> list[Any]:
     """Adds arrays, and then allocates their bytes: small arrays lie together, apart from the
     metadata of all, and are written at once. Returns their low-level IDs.
 
@@ -339,13 +341,13 @@ def _add_arrays(file: Any, layouts: Sequence[Layout], *, by_size: bool = False) 
     return ids
 
 
-def add_array(file: Any, layout: Layout, *, allocate: bool = True) -> Any:
+def add_array(file: Any, layout: ArrayLayout, *, allocate: bool = True) -> Any:
     """Adds an array, with allocated bytes. Returns its low-level ID."""
     kind = element_type(layout)
     return add_contiguous(file, layout.name, layout.shape, kind, allocate=allocate)
 
 
-def element_type(layout: Layout) -> Type:
+def element_type(layout: ArrayLayout) -> Type:
     """The type of elements as h5py needs it."""
     import h5py
 
@@ -366,7 +368,7 @@ def _put_label(file: Any, label: Label) -> None:
     file.attrs["step"] = label.step
 
 
-def _put_axes(file: Any, layouts: Sequence[Layout]) -> None:
+def _put_axes(file: Any, layouts: Sequence[ArrayLayout]) -> None:
     """Sets the attributes of arrays, and the names of axes as netCDF-4 stores them."""
     scales: dict[str, Any] = {}
     uses: dict[str, int] = {}
@@ -394,7 +396,7 @@ def _scale(file: Any, dim: str, length: int, *, coordinates: bool) -> Any:
     return file[dim]
 
 
-def _put_blocks(own: Any, layouts: Sequence[Layout]) -> None:
+def _put_blocks(own: Any, layouts: Sequence[ArrayLayout]) -> None:
     """Adds the tables of arrays and blocks. A row has the numbers of array and rank, then begin
     and shape, with as many axes as the array with most axes."""
     axes = max((len(layout.shape) for layout in layouts), default=0)

@@ -19,7 +19,7 @@ from pario.checkpoint.checksum import Grid, grid_of
 from pario.checkpoint.container import COMPRESSED, FORMAT
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, Shape, whole
-from pario.checkpoint.layouts import Block, Layout
+from pario.checkpoint.layouts import ArrayLayout, Block
 from pario.checkpoint.metadata_table import check_metadata
 from pario.checkpoint.store import Found, Store, document
 from pario.checkpoint.transfer import Extent, Move
@@ -35,7 +35,7 @@ _PART = re.compile(r"part-\d{5,}\.h5")
 class Entry:
     """An array of a checkpoint: its layout, the places of its bytes, its checksums."""
 
-    layout: Layout
+    layout: ArrayLayout
     extents: tuple[Extent, ...] | None  # None: compressed, or only HDF5 can read the elements
     sums: Array  # uint64, of the chunks of all blocks; empty in files of other programs
     chunk_bytes: int = 0  # largest chunk; 0: blocks are chunks (format version 1)
@@ -290,11 +290,11 @@ def _entry(
         dims = tuple(hdf5.scale_name(dataset, axis) for axis in range(axes))
     note = str(attribute_value(dataset, "pario_type")) if "pario_type" in names else ""
     plain = np.dtype(dtype.str) if dtype.kind == "S" else dtype
-    layout = Layout(name, plain, note, shape, "", dims, attrs, blocks)
+    layout = ArrayLayout(name, plain, note, shape, "", dims, attrs, blocks)
     return Entry(layout, _extents(dataset, layout, rows), np.zeros(0, np.uint64))
 
 
-def _extents(dataset: Any, layout: Layout, rows: list[_Row]) -> tuple[Extent, ...] | None:
+def _extents(dataset: Any, layout: ArrayLayout, rows: list[_Row]) -> tuple[Extent, ...] | None:
     """The places of the elements; None for chunked, compressed or virtual datasets."""
     in_parts = tuple(
         Extent(row.file, row.place, block.box)

@@ -25,7 +25,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ArrayLayout:
     """An array of a checkpoint: its type, its axes, and the blocks of all ranks."""
 
     name: str
@@ -43,7 +43,9 @@ class Layout:
         return Box(self.shape, self.shape).size * self.dtype.itemsize
 
 
-def agree(ranks: Sequence[Sequence[Facts]], attrs: Mapping[str, Mapping[str, Any]]) -> list[Layout]:
+def agree(
+    ranks: Sequence[Sequence[Facts]], attrs: Mapping[str, Mapping[str, Any]]
+) -> list[ArrayLayout]:
     """The layouts of all arrays, from the facts of all ranks. Pure; called by rank 0.
 
     ``attrs``: rank 0's attributes by array. Raises CheckpointError that names the first problems.
@@ -101,12 +103,14 @@ def _flaw(by_rank: dict[int, Facts], shape: Shape) -> str:
     return f"{flaw.extent} is given twice, by {whose}"
 
 
-def _layout(by_rank: dict[int, Facts], attrs: Mapping[str, Any]) -> Layout:
+def _layout(by_rank: dict[int, Facts], attrs: Mapping[str, Any]) -> ArrayLayout:
     givers = {0: by_rank[0]} if by_rank[0].kind == REPLICATED else by_rank
     first = next((facts for facts in by_rank.values() if facts.boxes), by_rank[0])
     dims = by_rank[0].dims or _default_dims(first.shape)
     parts = tuple(Block(rank, box) for rank, facts in givers.items() for box in facts.boxes)
-    return Layout(first.name, first.dtype, first.note, first.shape, first.kind, dims, attrs, parts)
+    return ArrayLayout(
+        first.name, first.dtype, first.note, first.shape, first.kind, dims, attrs, parts
+    )
 
 
 def _default_dims(shape: Shape) -> tuple[str, ...]:
@@ -130,7 +134,7 @@ def _find_nested(names: Collection[str]) -> Iterator[str]:
             yield f"array '{name}' cannot be within array '{above[0]}'"
 
 
-def _find_misnamed(layouts: Sequence[Layout]) -> list[str]:
+def _find_misnamed(layouts: Sequence[ArrayLayout]) -> list[str]:
     """Problems of axes: those of one name have one length, and only the array of an axis's
     coordinates has its name."""
     problems = []

@@ -18,7 +18,7 @@ from pario.checkpoint.arrays import REPLICATED, Facts
 from pario.checkpoint.container import Places, Skeleton
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import whole
-from pario.checkpoint.layouts import Layout, agree
+from pario.checkpoint.layouts import ArrayLayout, agree
 from pario.checkpoint.packing import Packing
 from pario.checkpoint.plan import Master, SavePlan, SaveRequest, make_master
 from pario.checkpoint.store import MASTER
@@ -47,7 +47,7 @@ def groups(files: int | str, nodes: Sequence[str]) -> list[int]:
 
 
 #: For a rank: the name of its part, the datasets if it makes the part, the names of small arrays.
-_Task = tuple[str, Sequence[Layout] | None, frozenset[str]]
+_Task = tuple[str, Sequence[ArrayLayout] | None, frozenset[str]]
 #: For each array the extents of its blocks in parts; None for blocks in the master.
 _Extents = Mapping[str, Sequence[Extent | None]]
 
@@ -91,14 +91,16 @@ class _PartsPlan:
     def __init__(
         self,
         group_of: Sequence[int],
-        layouts: Sequence[Layout],
+        layouts: Sequence[ArrayLayout],
         everyones: Sequence[Sequence[Facts]],
     ) -> None:
         self._everyones, self._layouts, self._group_of = everyones, layouts, group_of
         self.master: Master | None = None
         self._packed = container.small_arrays(layouts)
         self._leaders = [group_of.index(group) for group in range(max(group_of) + 1)]
-        self._blocks: list[list[tuple[Layout, int]]] = [[] for _ in self._leaders]  # of each part
+        self._blocks: list[list[tuple[ArrayLayout, int]]] = [
+            [] for _ in self._leaders
+        ]  # of each part
         for layout in filter(self._is_divided, layouts):
             for number, block in enumerate(layout.blocks):
                 if block.box.size:
@@ -128,7 +130,7 @@ class _PartsPlan:
         described = np.frombuffer(json.dumps(sizes).encode(), np.uint8)
         tables = {"parts": described, "places": self._places_table(extents)}
 
-        def array(file: Any, layout: Layout) -> Any:
+        def array(file: Any, layout: ArrayLayout) -> Any:
             return (
                 _add_virtual(file, layout, extents[layout.name])
                 if self._is_divided(layout)
@@ -142,7 +144,7 @@ class _PartsPlan:
         container.write(str(Path(request.path) / MASTER), skeleton)
         return self._by_rank(extents, skeleton.places.arrays)
 
-    def _is_divided(self, layout: Layout) -> bool:
+    def _is_divided(self, layout: ArrayLayout) -> bool:
         """True if its blocks are in the parts. HDF5 has no virtual datasets without axes."""
         return (
             layout.name not in self._packed
@@ -196,14 +198,14 @@ def part_number(name: str) -> int:
     return int(name.removeprefix("part-").removesuffix(".h5"))
 
 
-def _dataset(layout: Layout, number: int) -> Layout:
+def _dataset(layout: ArrayLayout, number: int) -> ArrayLayout:
     """A block as a dataset of its part."""
     shape = layout.blocks[number].box.shape
     name = f"{layout.name}/{number}"
     return replace(layout, name=name, shape=shape, dims=(), attrs={}, blocks=())
 
 
-def _add_virtual(file: Any, layout: Layout, extents: Sequence[Extent | None]) -> Any:
+def _add_virtual(file: Any, layout: ArrayLayout, extents: Sequence[Extent | None]) -> Any:
     """Adds an array that consists of datasets of the parts; missing numbers are NaN."""
     return hdf5.add_virtual(
         file,

@@ -22,7 +22,7 @@ from pario.checkpoint.compression import CompressedBlock, compress_arrays
 from pario.checkpoint.container import Label, Skeleton
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, whole
-from pario.checkpoint.layouts import Layout, agree
+from pario.checkpoint.layouts import ArrayLayout, agree
 from pario.checkpoint.packing import Packing, Unpacking
 from pario.checkpoint.transfer import Extent, Move, check_space
 from pario.checkpoint.types import Array
@@ -64,7 +64,7 @@ class RankResult:
 class Master:
     """The knowledge of rank 0: all arrays, the file that it makes, and all ranks' checksums."""
 
-    layouts: Sequence[Layout]
+    layouts: Sequence[ArrayLayout]
     skeleton: Skeleton
     unpacking: Unpacking
     sums_of: Sequence[Mapping[str, Sequence[slice]]]  # by rank and array, for each box
@@ -113,7 +113,7 @@ class Master:
 
 
 def _file_order(
-    layouts: Sequence[Layout], sums_of: Sequence[Mapping[str, Sequence[slice]]]
+    layouts: Sequence[ArrayLayout], sums_of: Sequence[Mapping[str, Sequence[slice]]]
 ) -> Array:
     """For each chunk in the file its number among those of all ranks, rank by rank."""
     starts = np.cumsum([0, *map(_count_chunks, sums_of)]).tolist()
@@ -221,7 +221,7 @@ def _sum_places(facts: Sequence[Facts]) -> dict[str, list[slice]]:
 
 def make_master(
     everyones: Sequence[Sequence[Facts]],
-    layouts: Sequence[Layout],
+    layouts: Sequence[ArrayLayout],
     skeleton: Skeleton,
     packed: frozenset[str],
 ) -> Master:
@@ -232,7 +232,7 @@ def make_master(
     return Master(layouts, skeleton, unpacking, sums_of)
 
 
-def _places_of(layouts: Sequence[Layout], skeleton: Skeleton) -> dict[str, int]:
+def _places_of(layouts: Sequence[ArrayLayout], skeleton: Skeleton) -> dict[str, int]:
     """The offset of each array in the file."""
     names = [layout.name for layout in layouts]
     return dict(zip(names, skeleton.places.arrays, strict=True))
@@ -309,7 +309,9 @@ def plan_compressed(ranks: Ranks, request: SaveRequest, given: Sequence[Given]) 
 class _CompressedFile:
     """The file of rank 0 with compressed arrays."""
 
-    def __init__(self, layouts: Sequence[Layout], everyones: Sequence[Sequence[Facts]]) -> None:
+    def __init__(
+        self, layouts: Sequence[ArrayLayout], everyones: Sequence[Sequence[Facts]]
+    ) -> None:
         self._layouts, self._everyones = layouts, everyones
         self.packed = container.small_arrays(layouts)
         #: The compressed arrays. HDF5 has no chunks without axes.

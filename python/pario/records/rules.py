@@ -26,7 +26,7 @@ class Item(NamedTuple):
     source: Any
 
 
-class Piece(NamedTuple):
+class WindowPart(NamedTuple):
     """The tokens of a document that are in one window."""
 
     document: Item
@@ -221,14 +221,14 @@ class Packing:
         return {name: np.stack([one[row] for one in windows]) for row, name in enumerate(names)}
 
     def _cut(self, items: Iterable[Item], skip: int) -> Iterator[Output]:
-        window: list[Piece] = []
+        window: list[WindowPart] = []
         filled, position = 0, 0
         for item in items:
             position, at = item.position, skip
             skip = 0
             while at < item.length:
                 tokens = min(item.length - at, self.window - filled)
-                window.append(Piece(item, at, tokens))
+                window.append(WindowPart(item, at, tokens))
                 at, filled = at + tokens, filled + tokens
                 if filled == self.window:
                     whole = at == item.length
@@ -237,7 +237,7 @@ class Packing:
         if filled and self.pad is not None:
             yield Output(window, position + 1)
 
-    def _fill(self, pieces: list[Piece], contents: Contents) -> NDArray[Any]:
+    def _fill(self, pieces: list[WindowPart], contents: Contents) -> NDArray[Any]:
         """A window: its tokens, segments and positions."""
         import numpy as np
 

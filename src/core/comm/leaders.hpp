@@ -12,7 +12,7 @@ namespace pario::comm {
 /// The leader of a node. Nodes are counted in a circle: -1 is the last one.
 int leader_of(const Topology& topology, int node);
 
-/// `all`: `each` bytes of every rank, in rank order, of which those of this node are there.
+/// `all`: `each` bytes of every rank, in rank order; the caller has filled in its node's bytes.
 base::Status gather_among_leaders(Comm& comm, std::byte* all, std::size_t each,
                                   const Patience& patience);
 base::Status broadcast_among_leaders(Comm& comm, std::span<std::byte> data, int root_node,

@@ -32,7 +32,7 @@ struct Cursor::State {
   Run run;
 };
 
-Cursor::Cursor(const Layout& layout, std::uint64_t position, std::uint64_t bytes)
+Cursor::Cursor(const TypeMap& layout, std::uint64_t position, std::uint64_t bytes)
     : state_(std::make_shared<State>(detail::tile(layout, position, bytes), position, bytes)) {}
 
 Run Cursor::current() const { return state_->run; }

@@ -176,8 +176,8 @@ Tree Builder::finish(std::int64_t& first) {
   return finish_list(equal);
 }
 
-Layout Inside::make(Tree tree, std::int64_t first, std::int64_t lower, std::int64_t extent) {
-  Layout layout;
+TypeMap Inside::make(Tree tree, std::int64_t first, std::int64_t lower, std::int64_t extent) {
+  TypeMap layout;
   layout.node_ = std::move(tree);
   layout.first_ = first;
   layout.lower_ = lower;
@@ -185,7 +185,7 @@ Layout Inside::make(Tree tree, std::int64_t first, std::int64_t lower, std::int6
   return layout;
 }
 
-Tiling tile(const Layout& layout, std::uint64_t position, std::uint64_t bytes) {
+Tiling tile(const TypeMap& layout, std::uint64_t position, std::uint64_t bytes) {
   const std::uint64_t size = layout.size();
   Tiling tiling;
   if (size == 0 || bytes == 0) return tiling;

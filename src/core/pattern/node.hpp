@@ -1,4 +1,4 @@
-// The tree of a Layout. The first byte of data of every node, in type map order, has displacement
+// The tree of a TypeMap. The first byte of data of every node, in type map order, has displacement
 // 0: the owner of a node knows its origin, so that equal shapes are equal nodes anywhere.
 #pragma once
 
@@ -116,11 +116,11 @@ std::uint64_t bytes_below(const Node& node, std::int64_t offset);
 /// Returns the displacement of data byte `position`.
 std::int64_t offset_at(const Node& node, std::uint64_t position);
 
-/// Access of the module to the tree of a Layout.
+/// Access of the module to the tree of a TypeMap.
 struct Inside {
-  static const Tree& tree(const Layout& layout) { return layout.node_; }
-  static std::int64_t first(const Layout& layout) { return layout.first_; }
-  static Layout make(Tree tree, std::int64_t first, std::int64_t lower, std::int64_t extent);
+  static const Tree& tree(const TypeMap& layout) { return layout.node_; }
+  static std::int64_t first(const TypeMap& layout) { return layout.first_; }
+  static TypeMap make(Tree tree, std::int64_t first, std::int64_t lower, std::int64_t extent);
 };
 
 /// The copies of a layout that `bytes` data bytes from `position` on touch, as one tree.
@@ -129,6 +129,6 @@ struct Tiling {
   std::int64_t origin = 0;  ///< its origin, relative to the origin of copy 0
   std::uint64_t begin = 0;  ///< the data byte of the tree at `position`
 };
-Tiling tile(const Layout& layout, std::uint64_t position, std::uint64_t bytes);
+Tiling tile(const TypeMap& layout, std::uint64_t position, std::uint64_t bytes);
 
 }  // namespace pario::pattern::detail

@@ -1,6 +1,6 @@
 // Module pattern: the bytes of an access, in the file and in memory.
 //
-// A Layout is an MPI type map without types: nested repetitions and sequences of blocks, never
+// A TypeMap is an MPI type map without types: nested repetitions and sequences of blocks, never
 // expanded into a list of pieces. It is immutable and cheap to copy (shared). A Cursor walks it; an
 // Access is the request of one rank; a Walker copies between an access and a window of the file.
 // All functions are pure: no MPI, no system calls. Thread-safe where const.
@@ -33,22 +33,22 @@ struct Inside;
 
 /// Bytes at displacements relative to an origin, in type map order, with a lower bound and an
 /// extent (MPI's meaning of both).
-class Layout {
+class TypeMap {
  public:
-  Layout();                                 ///< no bytes, extent 0
-  static Layout block(std::uint64_t size);  ///< contiguous, at displacement 0
+  TypeMap();                                 ///< no bytes, extent 0
+  static TypeMap block(std::uint64_t size);  ///< contiguous, at displacement 0
   /// Returns `count` copies with origins `stride` bytes apart (may be negative or smaller than the
   /// extent).
-  static Layout repeat(const Layout& of, std::uint64_t count, std::int64_t stride);
+  static TypeMap repeat(const TypeMap& of, std::uint64_t count, std::int64_t stride);
   /// Returns a sequence. Ignores parts without data and bounds.
-  static Layout sequence(std::span<const std::pair<std::int64_t, Layout>> parts);
+  static TypeMap sequence(std::span<const std::pair<std::int64_t, TypeMap>> parts);
   /// Returns a sequence of repeats, `counts[i]` copies of `of` (an extent apart) at
-  /// `displacements[i]`, without a Layout for each; a single count applies to all. For long lists:
+  /// `displacements[i]`, without a TypeMap for each; a single count applies to all. For long lists:
   /// 8 bytes per block, 16 if their lengths differ.
-  static Layout make_indexed(const Layout& of, std::span<const std::int64_t> displacements,
-                             std::span<const std::uint64_t> counts);
+  static TypeMap make_indexed(const TypeMap& of, std::span<const std::int64_t> displacements,
+                              std::span<const std::uint64_t> counts);
 
-  Layout with_extent(std::int64_t lower, std::int64_t extent) const;
+  TypeMap with_extent(std::int64_t lower, std::int64_t extent) const;
 
   std::uint64_t size() const;  ///< bytes of data
   std::int64_t lower() const;  ///< lower bound
@@ -70,9 +70,9 @@ class Layout {
 
   /// Returns the text notation; empty if it has more than `limit` characters.
   std::string text(std::size_t limit = SIZE_MAX) const;
-  static base::Result<Layout> parse(std::string_view text);
+  static base::Result<TypeMap> parse(std::string_view text);
   /// True for the same bytes in the same order and the same bounds.
-  bool operator==(const Layout& other) const;
+  bool operator==(const TypeMap& other) const;
 
  private:
   friend struct detail::Inside;
@@ -87,12 +87,12 @@ struct Run {
   std::uint64_t length = 0;
 };
 
-/// Walks the data bytes of an endlessly repeated Layout (copy k has its origin at k * extent).
+/// Walks the data bytes of an endlessly repeated TypeMap (copy k has its origin at k * extent).
 /// Positions count data bytes. Adjacent pieces are joined. O(depth) per seek, amortised O(1) per
 /// run.
 class Cursor {
  public:
-  Cursor(const Layout& layout, std::uint64_t position,
+  Cursor(const TypeMap& layout, std::uint64_t position,
          std::uint64_t bytes);  ///< `bytes` data bytes from `position`
   /// Returns the rest of the current run; length 0 at the end.
   Run current() const;
@@ -113,7 +113,7 @@ class Cursor {
 struct FileView {
   std::uint64_t displacement = 0;
   std::uint64_t etype_size = 1;
-  Layout filetype = Layout::block(1);
+  TypeMap filetype = TypeMap::block(1);
 
   bool contiguous() const { return filetype.contiguous(); }
   /// Returns the run of the file with the data bytes [position, position + bytes), in a few steps.
@@ -130,7 +130,7 @@ struct FileView {
 /// the file from data byte `position` of `view` on.
 struct Access {
   std::byte* buffer = nullptr;
-  Layout memory = Layout::block(1);
+  TypeMap memory = TypeMap::block(1);
   FileView view = {};
   std::uint64_t position = 0;
   std::uint64_t bytes = 0;

@@ -63,8 +63,8 @@ class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
 
-  base::Result<Layout> parse() {
-    std::optional<Layout> layout = parse_layout();
+  base::Result<TypeMap> parse() {
+    std::optional<TypeMap> layout = parse_layout();
     if (layout && at_ < text_.size()) layout = fail("the end");
     if (layout) return *std::move(layout);
     return base::Error{.number = EINVAL, .operation = "parse layout", .detail = complaint()};
@@ -108,9 +108,9 @@ class Parser {
   }
 
   // layout := body ["@" lower "+" extent]
-  std::optional<Layout> parse_layout() {
+  std::optional<TypeMap> parse_layout() {
     if (++depth_ > kDeepest) return fail("less nesting");
-    std::optional<Layout> body = parse_body();
+    std::optional<TypeMap> body = parse_body();
     --depth_;
     if (!body || !take('@')) return body;
     std::int64_t lower = 0, extent = 0;
@@ -121,7 +121,7 @@ class Parser {
   }
 
   // body := "[" parts "]" | "(" layout ")" | size | count "x" item "/" stride
-  std::optional<Layout> parse_body() {
+  std::optional<TypeMap> parse_body() {
     if (is('[') || is('(')) return parse_item();
     const std::size_t start = at_;
     std::uint64_t count = 0;
@@ -130,16 +130,16 @@ class Parser {
     return block(count, start);
   }
 
-  std::optional<Layout> block(std::uint64_t size, std::size_t start) {
+  std::optional<TypeMap> block(std::uint64_t size, std::size_t start) {
     if (size > static_cast<std::uint64_t>(INT64_MAX)) return fail_at(start, "a smaller number");
-    return size == 0 ? Layout() : Layout::block(size);
+    return size == 0 ? TypeMap() : TypeMap::block(size);
   }
 
   // item := "[" parts "]" | "(" layout ")" | size
-  std::optional<Layout> parse_item() {
+  std::optional<TypeMap> parse_item() {
     if (take('[')) return parse_parts();
     if (take('(')) {
-      std::optional<Layout> inner = parse_layout();
+      std::optional<TypeMap> inner = parse_layout();
       if (inner && !take(')')) return fail("')'");
       return inner;
     }
@@ -149,18 +149,18 @@ class Parser {
     return block(size, start);
   }
 
-  std::optional<Layout> parse_repeat(std::uint64_t count, std::size_t start) {
+  std::optional<TypeMap> parse_repeat(std::uint64_t count, std::size_t start) {
     take('x');
-    std::optional<Layout> item = parse_item();
+    std::optional<TypeMap> item = parse_item();
     if (!item) return item;
     if (!take('/')) return fail("'/' and a stride");
     std::int64_t stride = 0;
     if (!number(stride, "a stride")) return std::nullopt;
     if (too_far(*item, count, stride)) return fail_at(start, "a layout of less than 2^63 bytes");
-    return Layout::repeat(*item, count, stride);
+    return TypeMap::repeat(*item, count, stride);
   }
 
-  static bool too_far(const Layout& item, std::uint64_t count, std::int64_t stride) {
+  static bool too_far(const TypeMap& item, std::uint64_t count, std::int64_t stride) {
     std::int64_t all = 0;
     if (__builtin_mul_overflow(item.size(), count, &all)) return true;
     return count > 1 && (__builtin_mul_overflow(stride, count - 1, &all) ||
@@ -169,18 +169,18 @@ class Parser {
   }
 
   // parts := (displacement ":" layout)*
-  std::optional<Layout> parse_parts() {
-    std::vector<std::pair<std::int64_t, Layout>> parts;
+  std::optional<TypeMap> parse_parts() {
+    std::vector<std::pair<std::int64_t, TypeMap>> parts;
     for (spaces(); !take(']'); spaces()) {
       std::int64_t displacement = 0;
       if (!number(displacement, "a displacement or ']'")) return std::nullopt;
       if (!take(':')) return fail("':' and a layout");
-      std::optional<Layout> part = parse_layout();
+      std::optional<TypeMap> part = parse_layout();
       if (!part) return part;
       if (!is(' ') && !is(']')) return fail("' ' or ']'");
       parts.emplace_back(displacement, *std::move(part));
     }
-    return Layout::sequence(parts);
+    return TypeMap::sequence(parts);
   }
 
   std::string_view text_;
@@ -191,7 +191,7 @@ class Parser {
 
 }  // namespace
 
-std::string Layout::text(std::size_t limit) const {
+std::string TypeMap::text(std::size_t limit) const {
   Printer printer{.limit = limit};
   std::string& out = printer.out;
   if (node_) {
@@ -204,6 +204,6 @@ std::string Layout::text(std::size_t limit) const {
   return out.size() <= limit ? out : std::string();
 }
 
-base::Result<Layout> Layout::parse(std::string_view text) { return Parser(text).parse(); }
+base::Result<TypeMap> TypeMap::parse(std::string_view text) { return Parser(text).parse(); }
 
 }  // namespace pario::pattern

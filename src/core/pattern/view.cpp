@@ -57,7 +57,7 @@ std::uint64_t FileView::position_of(std::uint64_t offset) const {
 
 namespace {
 
-Measure measure(const Layout& layout, std::uint64_t position, std::uint64_t bytes) {
+Measure measure(const TypeMap& layout, std::uint64_t position, std::uint64_t bytes) {
   const detail::Tiling tiling = detail::tile(layout, position, bytes);
   return tiling.tree
              ? detail::measure(*tiling.tree, tiling.origin, tiling.begin, tiling.begin + bytes)

@@ -12,7 +12,7 @@ using detail::Walk;
 
 namespace {
 
-Walk walk_over(const Layout& layout, std::uint64_t displacement, std::uint64_t position,
+Walk walk_over(const TypeMap& layout, std::uint64_t displacement, std::uint64_t position,
                std::uint64_t bytes) {
   const detail::Tiling tiling = detail::tile(layout, position, bytes);
   const std::int64_t origin = detail::plus(tiling.origin, static_cast<std::int64_t>(displacement));

@@ -37,17 +37,17 @@ constexpr std::uint8_t kOwnedByInterpreter = 3;  // least owner of frames withou
 constexpr std::size_t kTypePlace = 8, kLengthPlace = 16, kStatePlace = 32;  // of objects, texts
 
 /// Places of members in bytes.
-struct Layout {
+struct MemberOffsets {
   std::size_t holder, current;  ///< thread -> [holder] -> current frame; holder 0: in the thread
   std::size_t code, previous, instruction, owner;  ///< of a frame
   std::size_t file, name, instructions;            ///< of a code object
   std::size_t short_text, text;                    ///< characters of texts in ASCII, of others
 };
 
-constexpr Layout k311{56, 8, 32, 48, 56, 69, 112, 128, 184, 48, 72};
-constexpr Layout k312{56, 0, 0, 8, 56, 70, 112, 128, 192, 40, 56};
+constexpr MemberOffsets k311{56, 8, 32, 48, 56, 69, 112, 128, 184, 48, 72};
+constexpr MemberOffsets k312{56, 0, 0, 8, 56, 70, 112, 128, 192, 40, 56};
 
-constinit Layout layout{};
+constinit MemberOffsets layout{};
 
 /// Reads the layout that 3.13 and later have at the beginning of their state: words after a cookie.
 bool read_description(unsigned version) {

@@ -16,7 +16,7 @@ long attribute(const Target& target, const char* name, void* out, std::size_t si
              : base::system_call(SYS_getxattr, target.path, name, out, size);
 }
 
-Layout read_layout(const Target& target, const char* name) {
+RawLayout read_layout(const Target& target, const char* name) {
   std::byte small[64];
   if (name == nullptr || attribute(target, name, small, 0) <= 0) return {};
   std::byte* memory = base::map_memory(kLongestLayout);
@@ -72,7 +72,7 @@ FileFacts facts_of(int descriptor) { return ask({descriptor, nullptr}); }
 
 FileFacts facts_of(const char* path) { return ask({-1, path}); }
 
-void write_layout_note(const Record& record, const Layout& layout) {
+void write_layout_note(const Record& record, const RawLayout& layout) {
   if (layout.kind == nullptr) return;
   std::byte* memory = base::map_memory(kLongestNote);
   if (memory == nullptr) return bump(process().lost);
@@ -90,7 +90,7 @@ void write_layout_note(const Record& record, const Layout& layout) {
   base::unmap(memory, kLongestNote);
 }
 
-void discard(const Layout& layout) {
+void discard(const RawLayout& layout) {
   if (layout.data != nullptr) base::unmap(layout.data, kLongestLayout);
 }
 

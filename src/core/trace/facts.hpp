@@ -14,8 +14,8 @@ using StatusReader = int (*)(const char* path, struct stat& status);
 void set_status_reader(StatusReader reader);
 
 /// Writes the note of a file's layout, if it has one.
-void write_layout_note(const Record& record, const Layout& layout);
+void write_layout_note(const Record& record, const RawLayout& layout);
 /// Releases the memory of a layout.
-void discard(const Layout& layout);
+void discard(const RawLayout& layout);
 
 }  // namespace pario::trace

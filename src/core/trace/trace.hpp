@@ -69,7 +69,7 @@ inline std::uint64_t ticks() { return base::ticks(); }
 
 /// The raw striping attribute of a file. find_record owns its memory: it writes the layout note and
 /// releases it.
-struct Layout {
+struct RawLayout {
   const char* kind = nullptr;  ///< name of the attribute without its name space's "user.":
                                ///< lustre.lov, ceph.file.layout; null: none
   std::byte* data = nullptr;
@@ -80,7 +80,7 @@ struct Layout {
 /// system calls once.
 struct FileFacts {
   std::uint64_t kind = 0, device = 0, inode = 0, block_size = 0, size = 0, filesystem = 0;
-  Layout layout = {};
+  RawLayout layout = {};
 };
 
 /// Returns the facts of an open descriptor, or of the file that `path` names (links are followed):

@@ -80,7 +80,7 @@ class Divider {
   const std::vector<Entry>& entries_;
   Division division_;
   std::uint64_t all_ = 0, before_ = 0, weight_ = 0;
-  Piece open_;
+  FramePlan open_;
 };
 
 }  // namespace

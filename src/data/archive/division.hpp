@@ -12,7 +12,7 @@ namespace pario::archive {
 inline constexpr std::uint64_t kFrame = 512 << 10, kLongFrame = 4 << 20;
 
 /// The content of a frame: whole members [first, last), or a part of a single one.
-struct Piece {
+struct FramePlan {
   std::size_t first = 0, last = 0;
   std::uint32_t shard = 0;
   base::Extent part = {};   ///< of the file; empty: whole members
@@ -21,12 +21,12 @@ struct Piece {
   bool whole() const { return part.empty(); }
   bool begins() const { return part.begin == 0; }
   bool ends(std::uint64_t size) const { return whole() || part.end == size; }
-  bool operator==(const Piece&) const = default;
+  bool operator==(const FramePlan&) const = default;
 };
 
 struct Division {
   std::uint32_t shards = 0;
-  std::vector<Piece> pieces;
+  std::vector<FramePlan> pieces;
 };
 
 /// Sorts entries in the order of the shards: by name; last hard links, then directories, deep ones

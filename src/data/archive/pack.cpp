@@ -85,7 +85,7 @@ class Assembler {
   Assembler(const std::string& directory, int root, const std::vector<Entry>& entries)
       : directory_(directory), root_(root), entries_(entries) {}
 
-  base::Status assemble(const Piece& piece) {
+  base::Status assemble(const FramePlan& piece) {
     text_.clear();
     rows_.clear();
     for (std::size_t i = piece.first; i < piece.last; ++i)
@@ -96,7 +96,7 @@ class Assembler {
   const std::vector<Placed>& rows() const { return rows_; }
 
  private:
-  base::Status add(std::size_t number, const Piece& piece) {
+  base::Status add(std::size_t number, const FramePlan& piece) {
     const Entry& entry = entries_[number];
     const auto source = open_source(root_, directory_, entry);
     if (!source.ok()) return source.error();

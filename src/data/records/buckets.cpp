@@ -98,7 +98,7 @@ base::Status BucketWriter::flush(std::uint32_t number) {
   Filling& filling = fillings_[number];
   if (filling.used == 0) return {};
   Bucket& bucket = buckets_[number];
-  Piece piece{.where = 0, .used = filling.used};
+  Spill piece{.where = 0, .used = filling.used};
   const base::Result<std::uint64_t> where =
       heap_->put({memory_.data() + number * size_, piece.room()});
   if (!where.ok()) return where.error();
@@ -133,7 +133,7 @@ std::vector<std::uint64_t> numbers_of(const std::vector<Bucket>& buckets) {
   for (const Bucket& bucket : buckets) {
     out.insert(out.end(), {bucket.keys.first, bucket.keys.last, bucket.records, bucket.bytes,
                            bucket.stored, bucket.pieces.size()});
-    for (const Piece& piece : bucket.pieces) out.insert(out.end(), {piece.where, piece.used});
+    for (const Spill& piece : bucket.pieces) out.insert(out.end(), {piece.where, piece.used});
   }
   return out;
 }
@@ -175,7 +175,7 @@ base::Status SortedBucket::read(Heap& heap, const Bucket& bucket, const ShuffleK
   const int unused = std::countl_zero((bucket.keys.last - bucket.keys.first) | 1);
   std::byte* const bytes = bytes_;
   std::uint64_t at = 0, number = 0;
-  for (const Piece& piece : bucket.pieces) {
+  for (const Spill& piece : bucket.pieces) {
     if (base::Status status = heap.get(piece.where, {bytes + at, piece.room()}); !status)
       return status;
     for (PieceReader reader({bytes + at, piece.used}); reader.more();) {

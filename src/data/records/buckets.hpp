@@ -52,7 +52,8 @@ std::string heap_path(const std::string& directory, std::string_view output, std
 /// same output removes stale ones.
 bool is_own_heap(std::string_view name, std::string_view output);
 
-struct Piece {
+/// Records of a bucket that one write moved into the heap.
+struct Spill {
   std::uint64_t where, used;
   std::uint64_t room() const { return base::round_up(used, kAlignment); }
 };
@@ -67,7 +68,7 @@ struct KeyRange {
 
 struct Bucket {
   KeyRange keys;
-  std::vector<Piece> pieces;
+  std::vector<Spill> pieces;
   std::uint64_t records = 0;
   std::uint64_t bytes = 0;   ///< of its records
   std::uint64_t stored = 0;  ///< of its pieces

@@ -146,7 +146,7 @@ class Growing {
 };
 
 /// The data shared by the threads.
-struct Job {
+struct FillState {
   const ShuffleRequest& request;
   const Source& source;
   const ShufflePlan& plan;
@@ -161,20 +161,21 @@ struct Job {
 /// Puts records into buckets. For one thread.
 class Filler {
  public:
-  static base::Result<std::unique_ptr<Filler>> make(Job& job) {
-    base::Result<Buffer> memory = Buffer::make(job.plan.buffer * job.plan.buckets, Pages::large);
-    base::Result<OutputCursor> cursor = OutputCursor::make(job.output, kFusedWriting);
-    base::Result<Reader> reader = Reader::make(job.source, kFusedWriting);
+  static base::Result<std::unique_ptr<Filler>> make(FillState& state) {
+    base::Result<Buffer> memory =
+        Buffer::make(state.plan.buffer * state.plan.buckets, Pages::large);
+    base::Result<OutputCursor> cursor = OutputCursor::make(state.output, kFusedWriting);
+    base::Result<Reader> reader = Reader::make(state.source, kFusedWriting);
     if (!memory.ok()) return memory.error();
     if (!cursor.ok()) return cursor.error();
     if (!reader.ok()) return reader.error();
     return std::unique_ptr<Filler>(
-        new Filler(job, std::move(*memory), std::move(*cursor), std::move(*reader)));
+        new Filler(state, std::move(*memory), std::move(*cursor), std::move(*reader)));
   }
 
   base::Status add(const Heaped& record) {
     const std::uint32_t bucket =
-        KeyRange{}.part_of(job_.keys.of(record.identity), job_.plan.buckets);
+        KeyRange{}.part_of(state_.keys.of(record.identity), state_.plan.buckets);
     if (!record.inside) return copy(bucket, record);
     if (!fillings_[bucket].has_room(record.length))
       if (base::Status status = flush(bucket); !status) return status;
@@ -182,26 +183,26 @@ class Filler {
     return {};
   }
   base::Status finish() {
-    for (std::uint32_t bucket = 0; bucket < job_.plan.buckets; ++bucket)
+    for (std::uint32_t bucket = 0; bucket < state_.plan.buckets; ++bucket)
       if (base::Status status = flush(bucket); !status) return status;
     return {};
   }
 
  private:
-  Filler(Job& job, Buffer memory, OutputCursor cursor, Reader reader)
-      : job_(job),
+  Filler(FillState& state, Buffer memory, OutputCursor cursor, Reader reader)
+      : state_(state),
         memory_(std::move(memory)),
         cursor_(std::move(cursor)),
         reader_(std::move(reader)) {
-    for (std::uint32_t bucket = 0; bucket < job.plan.buckets; ++bucket)
-      fillings_.emplace_back(memory_.span().subspan(bucket * job.plan.buffer, job.plan.buffer));
+    for (std::uint32_t bucket = 0; bucket < state.plan.buckets; ++bucket)
+      fillings_.emplace_back(memory_.span().subspan(bucket * state.plan.buffer, state.plan.buffer));
   }
 
   base::Status flush(std::uint32_t bucket) {
     Filling& filling = fillings_[bucket];
     if (filling.records() == 0) return {};
     Due due;
-    base::Status status = job_.growing.append(bucket, filling, due);
+    base::Status status = state_.growing.append(bucket, filling, due);
     if (status && due.before + due.own != 0) status = begin_writing(due, cursor_);
     if (status) status = cursor_.put(filling.bytes().first(due.own));
     if (status) status = cursor_.flush();
@@ -214,45 +215,45 @@ class Filler {
     Filling filling(head);
     filling.add(record);
     Due due;
-    base::Status status = job_.growing.append_long(bucket, filling, record.length, due);
+    base::Status status = state_.growing.append_long(bucket, filling, record.length, due);
     if (status) status = begin_writing(due, cursor_);
     if (status)
-      status = copy_record(job_.source, record, job_.damages, reader_, cursor_, job_.meter);
+      status = copy_record(state_.source, record, state_.damages, reader_, cursor_, state_.meter);
     return status ? cursor_.flush() : status;
   }
 
-  Job& job_;
+  FillState& state_;
   Buffer memory_;
   OutputCursor cursor_;
   Reader reader_;
   std::vector<Filling> fillings_;
 };
 
-base::Status fill_some(Job& job) {
-  base::Result<std::unique_ptr<Filler>> filler = Filler::make(job);
+base::Status fill_some(FillState& state) {
+  base::Result<std::unique_ptr<Filler>> filler = Filler::make(state);
   if (!filler.ok()) return filler.error();
   base::Result<std::unique_ptr<Splitter>> splitter =
-      make_splitter(job.source, job.plan.chunk, job.plan.inline_limit, job.damages);
+      make_splitter(state.source, state.plan.chunk, state.plan.inline_limit, state.damages);
   if (!splitter.ok()) return splitter.error();
-  const std::uint64_t size = job.source.size(), chunk = job.plan.chunk;
-  for (std::uint64_t begin = chunk * job.next++; begin < size && !job.meter.is_stopped();
-       begin = chunk * job.next++) {
+  const std::uint64_t size = state.source.size(), chunk = state.plan.chunk;
+  for (std::uint64_t begin = chunk * state.next++; begin < size && !state.meter.is_stopped();
+       begin = chunk * state.next++) {
     const base::Extent where{begin, std::min(size, begin + chunk)};
     base::Status status =
         (*splitter)->split(where, [&](const Heaped& record) { return (*filler)->add(record); });
     if (!status) return status;
-    job.meter.add(where.length());
+    state.meter.add(where.length());
   }
   return (*filler)->finish();
 }
 
-base::Status fill(Job& job) {
+base::Status fill(FillState& state) {
   base::Status status =
-      run_team(job.plan.threads, job.meter, [&](unsigned) { return fill_some(job); });
-  base::Result<OutputCursor> cursor = OutputCursor::make(job.output, kAlignment);
+      run_team(state.plan.threads, state.meter, [&](unsigned) { return fill_some(state); });
+  base::Result<OutputCursor> cursor = OutputCursor::make(state.output, kAlignment);
   if (status) status = cursor.status();
   Due due;
-  job.growing.take_rest(due);
+  state.growing.take_rest(due);
   if (status) status = begin_writing(due, *cursor);
   return status ? cursor->flush() : status;
 }
@@ -266,18 +267,18 @@ base::Result<std::uint64_t> shuffle_into_buckets(const ShuffleRequest& request,
                                    plan.direct ? Caching::direct : Caching::page_cache);
   if (!output.ok()) return output.error();
   Meter meter(show, source.size());
-  Job job{request,
-          source,
-          plan,
-          ShuffleKeys(request.seed),
-          **output,
-          meter,
-          {request.damaged, &skipped}};
-  base::Status status = fill(job);
+  FillState state{request,
+                  source,
+                  plan,
+                  ShuffleKeys(request.seed),
+                  **output,
+                  meter,
+                  {request.damaged, &skipped}};
+  base::Status status = fill(state);
   if (status) status = source.check_unchanged();
-  if (status) status = (*output)->complete(job.growing.bytes(), format_of(request.kind).trailer);
+  if (status) status = (*output)->complete(state.growing.bytes(), format_of(request.kind).trailer);
   if (!status) return status.error();
-  Indexed indexed{std::move(job.growing.index()), job.growing.bytes()};
+  Indexed indexed{std::move(state.growing.index()), state.growing.bytes()};
   const std::uint64_t records = indexed.builder.count();
   status = publish_with_indexes(**output, request.outputs, {&indexed, 1}, request.kind);
   return status ? base::Result<std::uint64_t>(records) : status.error();

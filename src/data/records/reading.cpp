@@ -69,7 +69,7 @@ base::Result<Files> Files::open(std::vector<std::shared_ptr<const Dataset>> data
   Files files;
   files.begins_.push_back(0);
   for (const auto& dataset : datasets) {
-    File& file = files.files_.emplace_back();
+    OpenDataset& file = files.files_.emplace_back();
     files.begins_.push_back(files.begins_.back() + dataset->count());
     if (base::Status status = dataset->check_unchanged(); !status) return status.error();
     file.cached = dataset->file();
@@ -97,8 +97,8 @@ std::uint64_t Files::bytes_of(std::span<const std::uint64_t> numbers) const {
 }
 
 bool Files::any_remote() const {
-  return std::ranges::any_of(files_,
-                             [](const File& file) { return file.cached && file.cached->remote(); });
+  return std::ranges::any_of(
+      files_, [](const OpenDataset& file) { return file.cached && file.cached->remote(); });
 }
 
 base::Extent Files::align(const Place& place, base::Extent where) const {
@@ -107,7 +107,7 @@ base::Extent Files::align(const Place& place, base::Extent where) const {
 }
 
 base::Status Files::read(const Place& place, base::Extent where, std::span<std::byte> out) const {
-  const File& file = files_[place.dataset];
+  const OpenDataset& file = files_[place.dataset];
   if (!file.cached) return datasets_[place.dataset]->read(place.record, 0, out);
   const bool whole_pages =
       where.length() >= kLeastDirect && (where.begin | where.end) % kAlignment == 0;

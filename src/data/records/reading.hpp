@@ -69,12 +69,12 @@ class Files {
   base::Status read(const Place& place, base::Extent where, std::span<std::byte> out) const;
 
  private:
-  struct File {
+  struct OpenDataset {
     std::shared_ptr<const Disk> cached;  ///< of the Dataset; null: a directory
     std::optional<Disk> direct;
   };
   std::vector<std::shared_ptr<const Dataset>> datasets_;
-  std::vector<File> files_;
+  std::vector<OpenDataset> files_;
   std::vector<std::uint64_t> begins_;  ///< of each data set, and the end
 };
 

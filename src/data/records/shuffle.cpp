@@ -234,7 +234,7 @@ base::Result<std::vector<Bucket>> Shuffler::divide(const Bucket& bucket) {
   next_ = 0;
   auto parts = into_buckets(bucket.keys, count,
                             [&](BucketWriter& writer) { return divide_some(bucket, writer); });
-  for (const Piece& piece : bucket.pieces)
+  for (const Spill& piece : bucket.pieces)
     heap_->forget(base::Extent::at(piece.where, piece.room()));
   return parts;
 }
@@ -244,7 +244,7 @@ base::Status Shuffler::divide_some(const Bucket& bucket, BucketWriter& writer) {
   if (!memory.ok()) return memory.error();
   for (std::uint64_t number = next_++; number < bucket.pieces.size() && !meter_.is_stopped();
        number = next_++) {
-    const Piece& piece = bucket.pieces[number];
+    const Spill& piece = bucket.pieces[number];
     if (base::Status status = heap_->get(piece.where, memory->span().first(piece.room())); !status)
       return status;
     for (PieceReader reader(memory->span().first(piece.used)); reader.more();) {

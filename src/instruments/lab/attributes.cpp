@@ -74,7 +74,7 @@ std::optional<Buffer> stripes_of(Lab& lab, const std::string& path, bool root) {
   return placement ? std::optional(placement->attribute()) : std::nullopt;
 }
 
-int assign_stripes(Lab& lab, const std::string& path, Client client, File& file) {
+int assign_stripes(Lab& lab, const std::string& path, Client client, LabFile& file) {
   if (file.placement()) return 0;
   auto placement =
       decide_placement(lab, find_directory_stripes(lab, path.substr(0, path.rfind('/'))));

@@ -15,8 +15,8 @@ inline Client caller() { return client_of(lab().settings.client, ::fuse_get_cont
 inline std::string real(const char* path) { return lab().store.path(path); }
 
 /// The kernel's handle of an open file.
-using Handle = std::shared_ptr<File>;
-inline File* file_of(const fuse_file_info* info) {
+using Handle = std::shared_ptr<LabFile>;
+inline LabFile* file_of(const fuse_file_info* info) {
   return reinterpret_cast<Handle*>(info->fh)->get();
 }
 

@@ -14,7 +14,7 @@ namespace {
 /// The part of Lustre's O_LOV_DELAY_CREATE that FUSE passes on: creates the file without stripes.
 constexpr int kDelayCreate = 0x2000;
 
-int open_handle(fuse_file_info* info, std::shared_ptr<File> file) {
+int open_handle(fuse_file_info* info, std::shared_ptr<LabFile> file) {
   if ((info->flags & O_TRUNC) != 0)
     if (const int cut = file->truncate(caller(), 0); cut < 0) return cut;
   info->fh = reinterpret_cast<std::uint64_t>(new Handle(std::move(file)));
@@ -57,9 +57,9 @@ int do_write(const char*, const char* data, std::size_t size, off_t offset, fuse
 }
 
 int do_truncate(const char* path, off_t size, fuse_file_info* info) {
-  const std::shared_ptr<File> named =
+  const std::shared_ptr<LabFile> named =
       info == nullptr ? lab().files.find_or_open(real(path)) : nullptr;
-  File* file = info != nullptr ? file_of(info) : named.get();
+  LabFile* file = info != nullptr ? file_of(info) : named.get();
   return file == nullptr ? -errno : file->truncate(caller(), static_cast<std::uint64_t>(size));
 }
 

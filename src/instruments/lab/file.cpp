@@ -40,28 +40,28 @@ long read_all(int descriptor, std::span<std::byte> out, std::uint64_t offset) {
 
 }  // namespace
 
-File::File(const Store& store, Targets& targets, Descriptor tree,
-           std::shared_ptr<const Placement> placement)
+LabFile::LabFile(const Store& store, Targets& targets, Descriptor tree,
+                 std::shared_ptr<const Placement> placement)
     : store_(store), targets_(targets), tree_(std::move(tree)), placement_(std::move(placement)) {
   struct stat facts{};
   if (::fstat(tree_.number(), &facts) == 0) size_ = static_cast<std::uint64_t>(facts.st_size);
 }
 
-File::~File() {
+LabFile::~LabFile() {
   if (removed_) remove_objects();
 }
 
-std::uint64_t File::size() const {
+std::uint64_t LabFile::size() const {
   const std::scoped_lock guard(mutex_);
   return size_;
 }
 
-std::shared_ptr<const Placement> File::placement() const {
+std::shared_ptr<const Placement> LabFile::placement() const {
   const std::shared_lock unchanged(cutting_);
   return placement_;
 }
 
-long File::write(Client client, std::span<const char> data, std::uint64_t offset, bool append) {
+long LabFile::write(Client client, std::span<const char> data, std::uint64_t offset, bool append) {
   Moment resume = 0;
   long done = 0;
   {
@@ -77,7 +77,7 @@ long File::write(Client client, std::span<const char> data, std::uint64_t offset
   return done;
 }
 
-long File::read(Client client, std::span<char> data, std::uint64_t offset) {
+long LabFile::read(Client client, std::span<char> data, std::uint64_t offset) {
   Moment resume = 0;
   long done = 0;
   {
@@ -93,10 +93,10 @@ long File::read(Client client, std::span<char> data, std::uint64_t offset) {
 }
 
 /// Returns one request per object: its bytes are contiguous there.
-std::vector<Request> File::requests(Client client, Kind kind, base::Extent extent) {
+std::vector<Request> LabFile::requests(Client client, Kind kind, base::Extent extent) {
   std::map<ObjectName, Request> found;
   std::map<ObjectName, std::uint64_t> begins;
-  for (const Piece& piece : pieces(extent)) {
+  for (const ObjectPart& piece : pieces(extent)) {
     found.try_emplace(piece.object, Request{piece.target, 0}).first->second.bytes +=
         piece.range.length();
     begins.try_emplace(piece.object, piece.inside);
@@ -112,7 +112,7 @@ std::vector<Request> File::requests(Client client, Kind kind, base::Extent exten
   return out;
 }
 
-Booked File::book(Client client, Kind kind, base::Extent extent) {
+Booked LabFile::book(Client client, Kind kind, base::Extent extent) {
   const std::scoped_lock guard(mutex_);
   const Booked booked =
       targets_.book(client, kind, requests(client, kind, extent), base::monotonic_ns());
@@ -120,7 +120,7 @@ Booked File::book(Client client, Kind kind, base::Extent extent) {
   return booked;
 }
 
-int File::open(const Piece& piece, bool create) {
+int LabFile::open(const ObjectPart& piece, bool create) {
   const std::scoped_lock guard(mutex_);
   Object& object = objects_[piece.object];
   if (!object.descriptor.is_open())
@@ -129,14 +129,14 @@ int File::open(const Piece& piece, bool create) {
   return object.descriptor.number();
 }
 
-std::vector<Piece> File::pieces(base::Extent extent) const {
-  return placement_ ? placement_->pieces(extent) : std::vector<Piece>{};
+std::vector<ObjectPart> LabFile::pieces(base::Extent extent) const {
+  return placement_ ? placement_->pieces(extent) : std::vector<ObjectPart>{};
 }
 
-long File::move(base::Extent extent, char* data, bool writing) {
+long LabFile::move(base::Extent extent, char* data, bool writing) {
   if (!placement_ && writing) return -EIO;
   long done = 0;
-  for (const Piece& piece : pieces(extent)) {
+  for (const ObjectPart& piece : pieces(extent)) {
     const long now = move_piece(piece, data + (piece.range.begin - extent.begin), writing);
     if (now < 0) return done > 0 ? done : -errno;
     done += now;
@@ -144,14 +144,14 @@ long File::move(base::Extent extent, char* data, bool writing) {
   return done;
 }
 
-long File::move_piece(const Piece& piece, char* data, bool writing) {
+long LabFile::move_piece(const ObjectPart& piece, char* data, bool writing) {
   const int descriptor = open(piece, writing);
   const std::span bytes(reinterpret_cast<std::byte*>(data), piece.range.length());
   if (writing) return descriptor < 0 ? -1 : write_all(descriptor, bytes, piece.inside);
   return descriptor < 0 && errno != ENOENT ? -1 : read_all(descriptor, bytes, piece.inside);
 }
 
-int File::grow(std::uint64_t size) {
+int LabFile::grow(std::uint64_t size) {
   const std::scoped_lock guard(mutex_);
   constexpr timespec kTimes[] = {{0, UTIME_OMIT}, {0, UTIME_NOW}};
   if (size <= size_) return ::futimens(tree_.number(), kTimes) < 0 ? -errno : 0;
@@ -160,7 +160,7 @@ int File::grow(std::uint64_t size) {
   return 0;
 }
 
-int File::truncate(Client client, std::uint64_t size) {
+int LabFile::truncate(Client client, std::uint64_t size) {
   const std::uint64_t old = this->size();
   {
     const std::unique_lock alone(cutting_);
@@ -173,7 +173,7 @@ int File::truncate(Client client, std::uint64_t size) {
   return 0;
 }
 
-void File::cut(std::uint64_t size) {
+void LabFile::cut(std::uint64_t size) {
   for (const Placement::Object& object : placement_->objects(size_, size)) {
     const std::string name = placement_->file_name(object.name);
     if (placement_->ceph() && object.size == 0) {
@@ -189,10 +189,10 @@ void File::cut(std::uint64_t size) {
   }
 }
 
-int File::punch(base::Extent extent) {
+int LabFile::punch(base::Extent extent) {
   const std::shared_lock uncut(cutting_);
   extent = base::intersection(extent, {0, size()});
-  for (const Piece& piece : pieces(extent)) {
+  for (const ObjectPart& piece : pieces(extent)) {
     const int descriptor = open(piece, false);
     if (descriptor < 0) continue;
     const auto length = static_cast<off_t>(piece.range.length());
@@ -203,11 +203,11 @@ int File::punch(base::Extent extent) {
   return 0;
 }
 
-long File::seek(std::uint64_t offset, int whence) {
+long LabFile::seek(std::uint64_t offset, int whence) {
   const std::shared_lock uncut(cutting_);
   const std::uint64_t end = size();
   if (offset >= end) return -ENXIO;
-  for (const Piece& piece : pieces({offset, end})) {
+  for (const ObjectPart& piece : pieces({offset, end})) {
     const int descriptor = open(piece, false);
     const long found =
         descriptor < 0 ? -1 : ::lseek(descriptor, static_cast<off_t>(piece.inside), whence);
@@ -220,7 +220,7 @@ long File::seek(std::uint64_t offset, int whence) {
   return whence == SEEK_HOLE ? static_cast<long>(end) : -ENXIO;
 }
 
-void File::wait_for_writes(Client client) {
+void LabFile::wait_for_writes(Client client) {
   Moment done = 0;
   {
     const std::scoped_lock guard(mutex_);
@@ -229,7 +229,7 @@ void File::wait_for_writes(Client client) {
   base::sleep_until_ns(done);
 }
 
-int File::place(Client client, Placement placement) {
+int LabFile::place(Client client, Placement placement) {
   {
     const std::unique_lock alone(cutting_);
     if (const int set = store_.set_record(tree_.number(), placement.record()); set < 0) return set;
@@ -241,13 +241,13 @@ int File::place(Client client, Placement placement) {
   return 0;
 }
 
-void File::mark_removed(Client client) {
+void LabFile::mark_removed(Client client) {
   book_objects(client, size(), false);
   const std::scoped_lock guard(mutex_);
   removed_ = true;
 }
 
-void File::book_objects(Client client, std::uint64_t size, bool wait) {
+void LabFile::book_objects(Client client, std::uint64_t size, bool wait) {
   const auto placement = this->placement();
   if (!placement) return;
   std::vector<Request> requests;
@@ -257,18 +257,18 @@ void File::book_objects(Client client, std::uint64_t size, bool wait) {
   if (wait) base::sleep_until_ns(booked.done);
 }
 
-void File::remove_objects() {
+void LabFile::remove_objects() {
   if (!placement_) return;
   for (const Placement::Object& object : placement_->objects(size_))
     store_.remove_object(object.target, placement_->file_name(object.name));
 }
 
-std::shared_ptr<File> Files::find_or_open(const std::string& path) {
+std::shared_ptr<LabFile> Files::find_or_open(const std::string& path) {
   Descriptor tree = open_tree(path);
   return tree.is_open() ? find_or_open(std::move(tree)) : nullptr;
 }
 
-std::shared_ptr<File> Files::find_or_open(Descriptor tree) {
+std::shared_ptr<LabFile> Files::find_or_open(Descriptor tree) {
   struct stat facts{};
   if (::fstat(tree.number(), &facts) != 0) return nullptr;
   const std::scoped_lock guard(mutex_);
@@ -278,7 +278,7 @@ std::shared_ptr<File> Files::find_or_open(Descriptor tree) {
   const auto record = store_.record(tree.number());
   auto placement = record ? Placement::read(*record) : std::nullopt;
   auto shared = placement ? std::make_shared<const Placement>(std::move(*placement)) : nullptr;
-  auto file = std::make_shared<File>(store_, targets_, std::move(tree), std::move(shared));
+  auto file = std::make_shared<LabFile>(store_, targets_, std::move(tree), std::move(shared));
   files_[{facts.st_dev, facts.st_ino}] = file;
   constexpr std::size_t kLast = 256;
   last_.push_back(file);
@@ -286,7 +286,7 @@ std::shared_ptr<File> Files::find_or_open(Descriptor tree) {
   return file;
 }
 
-void Files::remove(const std::shared_ptr<File>& file, Client client) {
+void Files::remove(const std::shared_ptr<LabFile>& file, Client client) {
   file->mark_removed(client);
   const std::scoped_lock guard(mutex_);
   std::erase(last_, file);

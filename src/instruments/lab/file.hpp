@@ -23,11 +23,11 @@ namespace pario::lab {
 
 /// An open file. Numbers returned are those of system calls: the bytes moved, or -errno.
 /// Thread-safe. Each call returns after the time that the targets need for it.
-class File {
+class LabFile {
  public:
-  File(const Store& store, Targets& targets, Descriptor tree,
-       std::shared_ptr<const Placement> placement);
-  ~File();  ///< deletes the objects if the file was removed
+  LabFile(const Store& store, Targets& targets, Descriptor tree,
+          std::shared_ptr<const Placement> placement);
+  ~LabFile();  ///< deletes the objects if the file was removed
 
   long write(Client client, std::span<const char> data, std::uint64_t offset, bool append);
   long read(Client client, std::span<char> data, std::uint64_t offset);
@@ -58,10 +58,10 @@ class File {
   std::vector<Request> requests(Client client, Kind kind, base::Extent extent);
   /// Opens the object of a piece. Returns a descriptor; -1 with errno if the object does not exist
   /// and `create` is false.
-  int open(const Piece& piece, bool create);
-  std::vector<Piece> pieces(base::Extent extent) const;
+  int open(const ObjectPart& piece, bool create);
+  std::vector<ObjectPart> pieces(base::Extent extent) const;
   long move(base::Extent extent, char* data, bool writing);
-  long move_piece(const Piece& piece, char* data, bool writing);
+  long move_piece(const ObjectPart& piece, char* data, bool writing);
   Booked book(Client client, Kind kind, base::Extent extent);
   void book_objects(Client client, std::uint64_t size, bool wait);
   void cut(std::uint64_t size);
@@ -84,21 +84,21 @@ class Files {
  public:
   Files(const Store& store, Targets& targets) : store_(store), targets_(targets) {}
 
-  /// Returns the one File of a path in the store; null with errno if there is none or it is not a
-  /// regular file. Opens the file if necessary.
-  std::shared_ptr<File> find_or_open(const std::string& path);
-  std::shared_ptr<File> find_or_open(Descriptor tree);
+  /// Returns the one LabFile of a path in the store; null with errno if there is none or it is not
+  /// a regular file. Opens the file if necessary.
+  std::shared_ptr<LabFile> find_or_open(const std::string& path);
+  std::shared_ptr<LabFile> find_or_open(Descriptor tree);
   /// Records that the last name was removed: the objects are deleted when the last handle is
   /// closed.
-  void remove(const std::shared_ptr<File>& file, Client client);
+  void remove(const std::shared_ptr<LabFile>& file, Client client);
 
  private:
   using Key = std::pair<dev_t, ino_t>;
   const Store& store_;
   Targets& targets_;
   std::mutex mutex_;
-  std::map<Key, std::weak_ptr<File>> files_;
-  std::deque<std::shared_ptr<File>> last_;
+  std::map<Key, std::weak_ptr<LabFile>> files_;
+  std::deque<std::shared_ptr<LabFile>> last_;
 };
 
 }  // namespace pario::lab

@@ -67,7 +67,7 @@ int set_stripes(Lab& lab, const std::string& path, Client client, std::span<cons
 /// if no stripes were set.
 std::optional<std::vector<std::byte>> stripes_of(Lab& lab, const std::string& path, bool root);
 /// Assigns a file without stripes those of its directory, or of the root.
-int assign_stripes(Lab& lab, const std::string& path, Client client, File& file);
+int assign_stripes(Lab& lab, const std::string& path, Client client, LabFile& file);
 /// Copies the stripes of the directory above to a new directory of Lustre.
 void inherit_stripes(const Lab& lab, const std::string& path);
 

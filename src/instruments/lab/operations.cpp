@@ -32,7 +32,7 @@ void add_blocks(const Store& store, struct stat& facts, const Placement& placeme
 }
 
 int do_getattr(const char* path, struct stat* facts, fuse_file_info* info) {
-  const File* file = info != nullptr ? file_of(info) : nullptr;
+  const LabFile* file = info != nullptr ? file_of(info) : nullptr;
   const std::string name = file == nullptr ? real(path) : std::string{};
   if ((file != nullptr ? ::fstat(file->tree(), facts) : ::lstat(name.c_str(), facts)) != 0)
     return -errno;

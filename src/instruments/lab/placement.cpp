@@ -115,7 +115,7 @@ std::vector<std::byte> Placement::record() const {
   return out;
 }
 
-Piece Placement::piece_in(std::uint32_t part, std::uint64_t offset) const {
+ObjectPart Placement::piece_in(std::uint32_t part, std::uint64_t offset) const {
   const layout::StripedPart& own = file_.parts[part];
   const layout::SubfileMap map{own.striping.unit, own.striping.targets};
   const auto place = map.place_of(offset);
@@ -128,17 +128,17 @@ Piece Placement::piece_in(std::uint32_t part, std::uint64_t offset) const {
           range};
 }
 
-Piece Placement::piece_at(std::uint64_t offset) const {
+ObjectPart Placement::piece_at(std::uint64_t offset) const {
   const auto last = static_cast<std::uint32_t>(file_.parts.size() - 1);
   std::uint32_t part = 0;
   while (part < last && offset >= file_.parts[part].range.end) ++part;
   return piece_in(part, offset);
 }
 
-std::vector<Piece> Placement::pieces(base::Extent extent) const {
-  std::vector<Piece> out;
+std::vector<ObjectPart> Placement::pieces(base::Extent extent) const {
+  std::vector<ObjectPart> out;
   while (!extent.empty()) {
-    Piece piece = piece_at(extent.begin);
+    ObjectPart piece = piece_at(extent.begin);
     piece.range.end = std::min(piece.range.end, extent.end);
     if (piece.range.empty()) break;
     extent.begin = piece.range.end;

@@ -24,12 +24,12 @@ struct ObjectName {
 };
 
 /// Bytes of a file that are contiguous in an object.
-struct Piece {
+struct ObjectPart {
   ObjectName object;
   std::uint32_t target;
   std::uint64_t inside;  ///< offset in the object
   base::Extent range;    ///< extent in the file
-  bool operator==(const Piece&) const = default;
+  bool operator==(const ObjectPart&) const = default;
 };
 
 /// The parallel file system whose interface for stripes a lab has.
@@ -53,9 +53,9 @@ class Placement {
   std::uint64_t unit() const { return file_.parts.back().striping.unit; }
   /// Returns pieces in the order of the file; an extent beyond the largest possible file is cut
   /// off.
-  std::vector<Piece> pieces(base::Extent extent) const;
+  std::vector<ObjectPart> pieces(base::Extent extent) const;
   /// The first element of pieces().
-  Piece piece_at(std::uint64_t offset) const;
+  ObjectPart piece_at(std::uint64_t offset) const;
 
   struct Object {
     ObjectName name;
@@ -73,7 +73,7 @@ class Placement {
  private:
   static std::optional<Placement> with(std::vector<std::byte> attribute, std::uint64_t id,
                                        std::uint32_t start, std::uint32_t targets);
-  Piece piece_in(std::uint32_t part, std::uint64_t offset) const;
+  ObjectPart piece_in(std::uint32_t part, std::uint64_t offset) const;
 
   std::uint64_t id_ = 0;
   // of the lab; the placement of Ceph's objects depends on them

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "instruments/ways/job.hpp"
+#include "instruments/ways/way_run.hpp"
 
 #if __has_include(<linux/io_uring.h>)
 #include <linux/io_uring.h>
@@ -114,20 +114,20 @@ class Ring {
   unsigned added_ = 0;
 };
 
-/// The requests of a job that are in flight; each has a piece of the job's memory and a place.
+/// The requests of a run that are in flight; each has a piece of the run's memory and a place.
 class Traffic {
  public:
-  Traffic(Job& job, int descriptor, Ring& ring)
-      : job_(job), descriptor_(descriptor), ring_(ring), places_(job.way.at_a_time) {}
+  Traffic(WayRun& run, int descriptor, Ring& ring)
+      : run_(run), descriptor_(descriptor), ring_(ring), places_(run.way.at_a_time) {}
 
   /// Starts a request with a piece of memory. False: no place is left.
   bool begin(std::uint64_t slot) {
-    const auto place = job_.places.next();
+    const auto place = run_.places.next();
     if (!place) return false;
     places_[slot] = *place;
-    if (job_.work.writes) Job::sign(job_.piece(slot), *place);
-    ring_.add(job_.work.writes, descriptor_, job_.piece(slot),
-              static_cast<std::uint32_t>(job_.work.piece), *place, slot);
+    if (run_.work.writes) WayRun::sign(run_.piece(slot), *place);
+    ring_.add(run_.work.writes, descriptor_, run_.piece(slot),
+              static_cast<std::uint32_t>(run_.work.piece), *place, slot);
     ++in_flight_;
     return true;
   }
@@ -135,16 +135,16 @@ class Traffic {
   base::Status end(const Completion& done) {
     --in_flight_;
     const std::uint64_t place = places_[done.slot];
-    if (done.result != static_cast<std::int32_t>(job_.work.piece))
-      return job_.error("io_uring", done.result < 0 ? -done.result : EIO, place);
-    if (!job_.work.writes) job_.verify(job_.piece(done.slot), place);
+    if (done.result != static_cast<std::int32_t>(run_.work.piece))
+      return run_.error("io_uring", done.result < 0 ? -done.result : EIO, place);
+    if (!run_.work.writes) run_.verify(run_.piece(done.slot), place);
     return {};
   }
 
   unsigned in_flight() const { return in_flight_; }
 
  private:
-  Job& job_;
+  WayRun& run_;
   int descriptor_;
   Ring& ring_;
   std::vector<std::uint64_t> places_;
@@ -153,15 +153,15 @@ class Traffic {
 
 }  // namespace
 
-base::Status move_by_ring(Job& job, int descriptor) {
-  Ring ring(job.way.at_a_time);
-  if (const int number = ring.error()) return job.error("io_uring_setup", number);
-  Traffic traffic(job, descriptor, ring);
-  for (std::uint32_t slot = 0; slot < job.way.at_a_time && traffic.begin(slot); ++slot) {
+base::Status move_by_ring(WayRun& run, int descriptor) {
+  Ring ring(run.way.at_a_time);
+  if (const int number = ring.error()) return run.error("io_uring_setup", number);
+  Traffic traffic(run, descriptor, ring);
+  for (std::uint32_t slot = 0; slot < run.way.at_a_time && traffic.begin(slot); ++slot) {
   }
   base::Status status;
   while (traffic.in_flight() > 0) {
-    if (const int number = ring.wait()) return job.error("io_uring_enter", number);
+    if (const int number = ring.wait()) return run.error("io_uring_enter", number);
     while (const auto done = ring.take_completion()) {
       base::Status ended = traffic.end(*done);
       if (!ended.ok() && status.ok()) status = std::move(ended);
@@ -176,7 +176,7 @@ base::Status move_by_ring(Job& job, int descriptor) {
 #else
 
 namespace pario::ways {
-base::Status move_by_ring(Job& job, int) { return job.error("io_uring_setup", ENOSYS); }
+base::Status move_by_ring(WayRun& run, int) { return run.error("io_uring_setup", ENOSYS); }
 }  // namespace pario::ways
 
 #endif

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "instruments/ways/job.hpp"
+#include "instruments/ways/way_run.hpp"
 
 namespace pario::ways {
 namespace {
@@ -40,31 +40,31 @@ base::Result<std::uint64_t> size_of(const std::string& path) {
 }
 
 /// The measured time includes opening and closing the file.
-base::Status move(Job& job) {
+base::Status move(WayRun& run) {
   constexpr Mover kMovers[] = {move_by_calls, move_by_calls, move_by_calls,
                                move_by_stdio, move_by_map,   move_by_ring};
-  const int flags = (job.work.writes ? O_RDWR : O_RDONLY) | (job.way.direct ? O_DIRECT : 0);
-  const int number = base::open_file(job.path.c_str(), flags | O_CLOEXEC);
-  if (number < 0) return job.error("open", -number);
+  const int flags = (run.work.writes ? O_RDWR : O_RDONLY) | (run.way.direct ? O_DIRECT : 0);
+  const int number = base::open_file(run.path.c_str(), flags | O_CLOEXEC);
+  if (number < 0) return run.error("open", -number);
   const base::RawDescriptor file(number);
-  if (base::Status moved = kMovers[static_cast<std::size_t>(job.way.call)](job, number);
+  if (base::Status moved = kMovers[static_cast<std::size_t>(run.way.call)](run, number);
       !moved.ok())
     return moved;
-  if (job.work.synced && ::fdatasync(number) != 0) return job.error("fdatasync", errno);
+  if (run.work.synced && ::fdatasync(number) != 0) return run.error("fdatasync", errno);
   return {};
 }
 
 /// Reads evenly selected written pieces back and verifies them.
-base::Status read_back(Job& job) {
-  const int number = base::open_file(job.path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (number < 0) return job.error("open", -number);
-  const std::uint64_t step = std::max<std::uint64_t>(job.places.returned_count() / kReadBack, 1);
-  for (std::uint64_t i = 0; i < job.places.returned_count(); i += step) {
+base::Status read_back(WayRun& run) {
+  const int number = base::open_file(run.path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (number < 0) return run.error("open", -number);
+  const std::uint64_t step = std::max<std::uint64_t>(run.places.returned_count() / kReadBack, 1);
+  for (std::uint64_t i = 0; i < run.places.returned_count(); i += step) {
     std::uint64_t found = 0;
-    const std::uint64_t place = job.places.place(i);
+    const std::uint64_t place = run.places.place(i);
     if (::pread(number, &found, sizeof found, static_cast<off_t>(place)) != sizeof found ||
         found != place)
-      ++job.wrong;
+      ++run.wrong;
   }
   base::close_file(number);
   return {};
@@ -79,14 +79,14 @@ base::Result<Timing> time_way(const std::string& path, const Way& way, const Wor
     return base::Error{EINVAL, "time_way", path};
   const Memory memory = memory_for(way, work);
   if (!memory) return base::Error{ENOMEM, "mmap", path};
-  Job job{path, way, work, memory.get(), Places(*size, unit_of(way, work), work.random), *size};
-  job.places.start(work.seconds);
+  WayRun run{path, way, work, memory.get(), Places(*size, unit_of(way, work), work.random), *size};
+  run.places.start(work.seconds);
   const std::uint64_t begin = base::monotonic_ns();
-  if (const base::Status moved = move(job); !moved.ok()) return moved.error();
+  if (const base::Status moved = move(run); !moved.ok()) return moved.error();
   const double seconds = static_cast<double>(base::monotonic_ns() - begin) * 1e-9;
   if (work.writes)
-    if (const base::Status looked = read_back(job); !looked.ok()) return looked.error();
-  return Timing{seconds, job.places.returned_count() * job.unit(), job.wrong};
+    if (const base::Status looked = read_back(run); !looked.ok()) return looked.error();
+  return Timing{seconds, run.places.returned_count() * run.unit(), run.wrong};
 }
 
 base::Result<double> resident(const std::string& path) {

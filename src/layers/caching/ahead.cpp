@@ -26,7 +26,7 @@ constexpr int kReaders = 32;
 constexpr std::time_t kUncheckedSeconds = 10;  // the age up to which a copy is not checked
 constexpr std::size_t kStackBytes = 256 << 10;
 
-struct File {
+struct QueuedFile {
   char* path = nullptr;  // of the heap
   std::uint64_t bytes = 0;
 };
@@ -35,12 +35,12 @@ struct File {
 struct Queue {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t added = PTHREAD_COND_INITIALIZER;
-  std::array<File, kFiles> files = {};
+  std::array<QueuedFile, kFiles> files = {};
   std::size_t oldest = 0, unread = 0, end = 0;
   std::uint64_t bytes = 0;
   long process = 0;  // that has the readers
 
-  File& at(std::size_t number) { return files[number % kFiles]; }
+  QueuedFile& at(std::size_t number) { return files[number % kFiles]; }
 };
 constinit Queue queue;
 
@@ -53,7 +53,7 @@ class Guard {
 };
 
 void remove_oldest() {
-  File& file = queue.at(queue.oldest);
+  QueuedFile& file = queue.at(queue.oldest);
   base::Text<PATH_MAX> copy;
   node_cache::add_copy_ahead(copy, file.path);
   remove(copy.c_str());

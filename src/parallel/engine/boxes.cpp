@@ -8,14 +8,14 @@
 namespace pario::engine {
 namespace {
 
-using pattern::Layout;
+using pattern::TypeMap;
 
 /// One box: its bytes in the file from `begin` to `end`, and in memory from `memory` on.
 struct PlacedBox {
   std::uint64_t begin = 0, end = 0;
-  Layout in_file;
+  TypeMap in_file;
   std::byte* memory = nullptr;
-  Layout in_memory;
+  TypeMap in_memory;
 };
 
 struct MemoryRun {
@@ -30,14 +30,14 @@ std::int64_t bytes_between(const std::byte* from, const std::byte* to) {
 }
 
 /// The elements of a box in C order; `strides` are the bytes between them on each axis.
-Layout layout_of(std::uint64_t element, std::span<const std::uint64_t> shape,
-                 std::span<const std::int64_t> strides) {
+TypeMap layout_of(std::uint64_t element, std::span<const std::uint64_t> shape,
+                  std::span<const std::int64_t> strides) {
   std::uint64_t run = element;
   std::size_t axes = shape.size();
   while (axes > 0 && (shape[axes - 1] == 1 || std::cmp_equal(strides[axes - 1], run)))
     run *= shape[--axes];
-  Layout layout = Layout::block(run);
-  while (axes-- > 0) layout = Layout::repeat(layout, shape[axes], strides[axes]);
+  TypeMap layout = TypeMap::block(run);
+  while (axes-- > 0) layout = TypeMap::repeat(layout, shape[axes], strides[axes]);
   return layout;
 }
 
@@ -57,7 +57,7 @@ PlacedBox place(const Box& box) {
   std::uint64_t begin = box.place;
   for (std::size_t axis = 0; axis < strides.size(); axis++)
     begin += box.begin[axis] * static_cast<std::uint64_t>(strides[axis]);
-  const Layout in_file = layout_of(box.element, box.shape, strides);
+  const TypeMap in_file = layout_of(box.element, box.shape, strides);
   return {.begin = begin,
           .end = begin + static_cast<std::uint64_t>(in_file.true_extent()),
           .in_file = in_file,
@@ -91,11 +91,11 @@ PlacedBox join(std::span<const PlacedBox> boxes) {
     memory_places.push_back(bytes_between(boxes.front().memory, run.memory));
     lengths.push_back(run.length);
   }
-  const Layout byte = Layout::block(1);
+  const TypeMap byte = TypeMap::block(1);
   return {.begin = boxes.front().begin,
-          .in_file = Layout::make_indexed(byte, file_places, lengths),
+          .in_file = TypeMap::make_indexed(byte, file_places, lengths),
           .memory = boxes.front().memory,
-          .in_memory = Layout::make_indexed(byte, memory_places, lengths)};
+          .in_memory = TypeMap::make_indexed(byte, memory_places, lengths)};
 }
 
 /// Joins boxes, in the order of the file, so that each of the result ends before the next begins.
@@ -122,7 +122,7 @@ base::Result<pattern::Access> access_of_boxes(std::span<const Box> boxes,
   std::ranges::sort(sorted, {}, &PlacedBox::begin);
   const std::vector<PlacedBox> separated = separate(sorted);
   const PlacedBox& first = separated.front();
-  std::vector<std::pair<std::int64_t, Layout>> in_file, in_memory;
+  std::vector<std::pair<std::int64_t, TypeMap>> in_file, in_memory;
   for (const PlacedBox& box : separated) {
     if (direction == plan::Direction::write && box.in_file.overlapping())
       return base::Error{.number = EINVAL,
@@ -131,9 +131,9 @@ base::Result<pattern::Access> access_of_boxes(std::span<const Box> boxes,
     in_file.emplace_back(static_cast<std::int64_t>(box.begin - first.begin), box.in_file);
     in_memory.emplace_back(bytes_between(first.memory, box.memory), box.in_memory);
   }
-  const Layout filetype = Layout::sequence(in_file);
+  const TypeMap filetype = TypeMap::sequence(in_file);
   return pattern::Access{.buffer = first.memory,
-                         .memory = Layout::sequence(in_memory),
+                         .memory = TypeMap::sequence(in_memory),
                          .view = {.displacement = first.begin, .filetype = filetype},
                          .bytes = filetype.size()};
 }

@@ -28,7 +28,7 @@ RunLayout describe_runs(const std::vector<base::Extent>& runs) {
     lengths[i] = runs[i].length();
     found.bytes += runs[i].length();
   }
-  found.layout = pattern::Layout::make_indexed(pattern::Layout::block(1), places, lengths);
+  found.layout = pattern::TypeMap::make_indexed(pattern::TypeMap::block(1), places, lengths);
   return found;
 }
 

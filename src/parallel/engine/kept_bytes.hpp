@@ -13,7 +13,7 @@ namespace pario::engine {
 struct RunLayout {
   std::uint64_t origin = 0;
   std::uint64_t bytes = 0;
-  pattern::Layout layout = {};
+  pattern::TypeMap layout = {};
 };
 /// Describes at least one run, in the order of the file.
 RunLayout describe_runs(const std::vector<base::Extent>& runs);

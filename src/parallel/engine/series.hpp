@@ -1,4 +1,4 @@
-// The number of collective calls that may follow a meeting without another one, learned from the
+// The number of collective calls that may follow a meeting without another one: a function of the
 // meetings before. Pure: no communication.
 #pragma once
 

@@ -11,83 +11,83 @@
 namespace pario::mpiio {
 namespace {
 
-using pattern::Layout;
-using Part = std::pair<std::int64_t, Layout>;
+using pattern::TypeMap;
+using Part = std::pair<std::int64_t, TypeMap>;
 
 /// Builds the layout of a type from its constructors. In a file that is not native, predefined
 /// types have their size in the file, and all extents follow from it.
 class Builder {
  public:
   explicit Builder(const Representation& representation) : representation_(representation) {}
-  Layout build(Word type) const;
+  TypeMap build(Word type) const;
 
  private:
-  Layout combine(const Contents& contents) const;
-  Layout basic(Word type) const;
-  Layout basic_in_memory(Word type) const;
-  Layout pair(const Contents& contents, Word type) const;
-  Layout structure(const Contents& contents) const;
-  Layout subarray(const Contents& contents) const;
-  Layout darray(const Contents& contents) const;
-  Layout with_bounds_of(Word type, Layout layout) const;
+  TypeMap combine(const Contents& contents) const;
+  TypeMap basic(Word type) const;
+  TypeMap basic_in_memory(Word type) const;
+  TypeMap pair(const Contents& contents, Word type) const;
+  TypeMap structure(const Contents& contents) const;
+  TypeMap subarray(const Contents& contents) const;
+  TypeMap darray(const Contents& contents) const;
+  TypeMap with_bounds_of(Word type, TypeMap layout) const;
 
   const Representation& representation_;
 };
 
-Layout run(const Layout& of, std::int64_t count) {
-  return Layout::repeat(of, static_cast<std::uint64_t>(count), of.extent());
+TypeMap run(const TypeMap& of, std::int64_t count) {
+  return TypeMap::repeat(of, static_cast<std::uint64_t>(count), of.extent());
 }
 
-Layout at(std::int64_t displacement, const Layout& layout) {
+TypeMap at(std::int64_t displacement, const TypeMap& layout) {
   const Part part{displacement, layout};
-  return Layout::sequence({&part, 1});
+  return TypeMap::sequence({&part, 1});
 }
 
 /// Returns blocks of `lengths[i]` (or all of `length`) copies at displacements times `unit`.
-Layout blocks(const Layout& of, std::int64_t count, const std::int64_t* lengths,
-              std::int64_t length, const std::int64_t* displacements, std::int64_t unit) {
+TypeMap blocks(const TypeMap& of, std::int64_t count, const std::int64_t* lengths,
+               std::int64_t length, const std::int64_t* displacements, std::int64_t unit) {
   const auto all = static_cast<std::size_t>(count);
   std::vector<std::int64_t> places(displacements, displacements + all);
   for (std::int64_t& place : places) place *= unit;
   std::vector<std::uint64_t> copies(1, static_cast<std::uint64_t>(length));
   if (lengths) copies.assign(lengths, lengths + all);
-  return Layout::make_indexed(of, places, copies);
+  return TypeMap::make_indexed(of, places, copies);
 }
 
-Layout vector(const Layout& of, const std::vector<std::int64_t>& n, std::int64_t unit) {
-  return Layout::repeat(run(of, n[1]), static_cast<std::uint64_t>(n[0]), n[2] * unit);
+TypeMap vector(const TypeMap& of, const std::vector<std::int64_t>& n, std::int64_t unit) {
+  return TypeMap::repeat(run(of, n[1]), static_cast<std::uint64_t>(n[0]), n[2] * unit);
 }
 
-Layout make_indexed(const Layout& of, const std::vector<std::int64_t>& n, std::int64_t unit) {
+TypeMap make_indexed(const TypeMap& of, const std::vector<std::int64_t>& n, std::int64_t unit) {
   return blocks(of, n[0], n.data() + 1, 0, n.data() + 1 + n[0], unit);
 }
 
-Layout indexed_block(const Layout& of, const std::vector<std::int64_t>& n, std::int64_t unit) {
+TypeMap indexed_block(const TypeMap& of, const std::vector<std::int64_t>& n, std::int64_t unit) {
   return blocks(of, n[0], nullptr, n[1], n.data() + 2, unit);
 }
 
-Layout Builder::basic_in_memory(Word type) const {
+TypeMap Builder::basic_in_memory(Word type) const {
   std::int64_t size = 0;
   std::intptr_t lower = 0, extent = 0;
   lib().type_size(type, &size);
   lib().type_extent(type, &lower, &extent);
   if (size <= 4 || size == extent)
-    return Layout::block(static_cast<std::uint64_t>(size)).with_extent(lower, extent);
+    return TypeMap::block(static_cast<std::uint64_t>(size)).with_extent(lower, extent);
   // A value and an int with a gap between or after them: MPI_SHORT_INT, MPI_DOUBLE_INT, ...
   const std::int64_t value = size - 4, index = static_cast<std::int64_t>(
                                            base::round_up(static_cast<std::uint64_t>(value), 4));
-  const Part parts[] = {{0, Layout::block(static_cast<std::uint64_t>(value))},
-                        {index, Layout::block(4)}};
-  return Layout::sequence(parts).with_extent(lower, extent);
+  const Part parts[] = {{0, TypeMap::block(static_cast<std::uint64_t>(value))},
+                        {index, TypeMap::block(4)}};
+  return TypeMap::sequence(parts).with_extent(lower, extent);
 }
 
-Layout Builder::basic(Word type) const {
+TypeMap Builder::basic(Word type) const {
   return representation_.native() ? basic_in_memory(type)
-                                  : Layout::block(representation_.size_of(type));
+                                  : TypeMap::block(representation_.size_of(type));
 }
 
 /// Takes extents in memory from the MPI: structures have padding that only the MPI knows.
-Layout Builder::with_bounds_of(Word type, Layout layout) const {
+TypeMap Builder::with_bounds_of(Word type, TypeMap layout) const {
   if (!representation_.native()) return layout;
   std::intptr_t lower = 0, extent = 0;
   lib().type_extent(type, &lower, &extent);
@@ -96,7 +96,7 @@ Layout Builder::with_bounds_of(Word type, Layout layout) const {
 }
 
 /// Returns the layout of a type made of one other type.
-Layout repeat_layout(int combiner, const Layout& of, const std::vector<std::int64_t>& n) {
+TypeMap repeat_layout(int combiner, const TypeMap& of, const std::vector<std::int64_t>& n) {
   if (combiner == k(MPI_COMBINER_CONTIGUOUS)) return run(of, n[0]);
   if (combiner == k(MPI_COMBINER_VECTOR)) return vector(of, n, of.extent());
   if (combiner == k(MPI_COMBINER_HVECTOR) || combiner == k(MPI_COMBINER_HVECTOR_INTEGER))
@@ -110,14 +110,14 @@ Layout repeat_layout(int combiner, const Layout& of, const std::vector<std::int6
   return of;
 }
 
-Layout Builder::build(Word type) const {
+TypeMap Builder::build(Word type) const {
   const Contents contents(type);
   if (contents.types().empty() && is_named(type)) return basic(type);
   if (contents.combiner() == k(MPI_COMBINER_VALUE_INDEX)) return pair(contents, type);
   return with_bounds_of(type, combine(contents));
 }
 
-Layout Builder::combine(const Contents& contents) const {
+TypeMap Builder::combine(const Contents& contents) const {
   const auto& n = contents.numbers();
   const int combiner = contents.combiner();
   if (contents.types().empty()) return {};
@@ -129,15 +129,15 @@ Layout Builder::combine(const Contents& contents) const {
 }
 
 /// MPI_Type_get_value_index: a structure of two values.
-Layout Builder::pair(const Contents& contents, Word type) const {
+TypeMap Builder::pair(const Contents& contents, Word type) const {
   if (contents.types().size() < 2) return basic(type);
-  const Layout value = build(contents.types()[0]), index = build(contents.types()[1]);
+  const TypeMap value = build(contents.types()[0]), index = build(contents.types()[1]);
   const auto place = base::round_up(value.size(), std::max<std::uint64_t>(index.size(), 1));
   const Part parts[] = {{0, value}, {static_cast<std::int64_t>(place), index}};
-  return with_bounds_of(type, Layout::sequence(parts));
+  return with_bounds_of(type, TypeMap::sequence(parts));
 }
 
-Layout Builder::structure(const Contents& contents) const {
+TypeMap Builder::structure(const Contents& contents) const {
   const auto& n = contents.numbers();
   const std::int64_t count = n[0];
   std::vector<Part> parts;
@@ -145,7 +145,7 @@ Layout Builder::structure(const Contents& contents) const {
     const Word type = contents.types()[static_cast<std::size_t>(i)];
     if (n[1 + i] > 0) parts.emplace_back(n[1 + count + i], run(build(type), n[1 + i]));
   }
-  return Layout::sequence(parts);
+  return TypeMap::sequence(parts);
 }
 
 /// Returns dimension number `step`, beginning with the one that varies fastest.
@@ -153,7 +153,7 @@ std::int64_t dimension(std::int64_t step, std::int64_t dimensions, std::int64_t 
   return order == k(MPI_ORDER_C) ? dimensions - 1 - step : step;
 }
 
-Layout Builder::subarray(const Contents& contents) const {
+TypeMap Builder::subarray(const Contents& contents) const {
   const auto& n = contents.numbers();
   const std::int64_t dimensions = n[0];
   const bool large =
@@ -161,12 +161,12 @@ Layout Builder::subarray(const Contents& contents) const {
   const std::int64_t* const sizes = n.data() + (large ? 2 : 1);
   const std::int64_t *const subsizes = sizes + dimensions, *const starts = subsizes + dimensions;
   const std::int64_t order = large ? n[1] : n[1 + 3 * dimensions];
-  const Layout of = build(contents.types()[0]);
-  Layout layout = of;
+  const TypeMap of = build(contents.types()[0]);
+  TypeMap layout = of;
   std::int64_t stride = of.extent(), start = 0;
   for (std::int64_t step = 0; step < dimensions; ++step) {
     const auto d = dimension(step, dimensions, order);
-    layout = Layout::repeat(layout, static_cast<std::uint64_t>(subsizes[d]), stride);
+    layout = TypeMap::repeat(layout, static_cast<std::uint64_t>(subsizes[d]), stride);
     start += starts[d] * stride;
     stride *= sizes[d];
   }
@@ -183,7 +183,7 @@ struct Distribution {
     return kind == k(MPI_DISTRIBUTE_BLOCK) ? (size + processes - 1) / processes : 1;
   }
   /// This process's part if neighbouring indices are `stride` bytes apart.
-  Layout part(const Layout& of, std::int64_t stride) const {
+  TypeMap part(const TypeMap& of, std::int64_t stride) const {
     const std::int64_t width = block(),
                        first = kind == k(MPI_DISTRIBUTE_NONE) ? 0 : coordinate * width;
     if (width <= 0 || first >= size) return {};
@@ -191,20 +191,20 @@ struct Distribution {
     const std::int64_t whole = size - first < width ? 0 : (size - first - width) / cycle + 1;
     std::vector<Part> parts;
     const auto blocks_of = [&](std::int64_t copies) {
-      return Layout::repeat(of, static_cast<std::uint64_t>(copies), stride);
+      return TypeMap::repeat(of, static_cast<std::uint64_t>(copies), stride);
     };
     if (whole > 0)
       parts.emplace_back(
           first * stride,
-          Layout::repeat(blocks_of(width), static_cast<std::uint64_t>(whole), cycle * stride));
+          TypeMap::repeat(blocks_of(width), static_cast<std::uint64_t>(whole), cycle * stride));
     const std::int64_t rest = first + whole * cycle;
     if ((cycle < size || whole == 0) && rest < size)
       parts.emplace_back(rest * stride, blocks_of(std::min(width, size - rest)));
-    return Layout::sequence(parts);
+    return TypeMap::sequence(parts);
   }
 };
 
-Layout Builder::darray(const Contents& contents) const {
+TypeMap Builder::darray(const Contents& contents) const {
   const auto& n = contents.numbers();
   const std::int64_t dimensions = n[2];
   const bool large = static_cast<std::int64_t>(contents.integers()) == 4 + 3 * dimensions;
@@ -220,8 +220,8 @@ Layout Builder::darray(const Contents& contents) const {
     coordinates[static_cast<std::size_t>(d)] = rank % processes[d];
     rank /= processes[d];
   }
-  const Layout of = build(contents.types()[0]);
-  Layout layout = of;
+  const TypeMap of = build(contents.types()[0]);
+  TypeMap layout = of;
   std::int64_t stride = of.extent();
   for (std::int64_t step = 0; step < dimensions; ++step) {
     const auto d = dimension(step, dimensions, order);
@@ -233,20 +233,20 @@ Layout Builder::darray(const Contents& contents) const {
   return layout.with_extent(0, stride);
 }
 
-NamedTypes<Layout>& named_layouts() {
-  static auto& instance = *new NamedTypes<Layout>;  // never destroyed: destructors call MPI, too
+NamedTypes<TypeMap>& named_layouts() {
+  static auto& instance = *new NamedTypes<TypeMap>;  // never destroyed: destructors call MPI, too
   return instance;
 }
 
 // ---- layouts kept as an attribute of their type, which frees them with the type
 
-int copy_kept(Word, int, Word, const Layout* kept, const Layout** copy, int* copied) {
-  *copy = new Layout(*kept);
+int copy_kept(Word, int, Word, const TypeMap* kept, const TypeMap** copy, int* copied) {
+  *copy = new TypeMap(*kept);
   *copied = 1;
   return 0;
 }
 
-int drop_kept(Word, int, const Layout* kept, Word) {
+int drop_kept(Word, int, const TypeMap* kept, Word) {
   delete kept;
   return 0;
 }
@@ -261,19 +261,19 @@ int keyval() {
   return value;
 }
 
-const Layout* kept_layout(Word type) {
-  const Layout* kept = nullptr;
+const TypeMap* kept_layout(Word type) {
+  const TypeMap* kept = nullptr;
   int found = 0;
   return lib().type_get_attr(type, keyval(), static_cast<void*>(&kept), &found) == 0 && found
              ? kept
              : nullptr;
 }
 
-void keep_layout(Word type, const Layout& layout) {
+void keep_layout(Word type, const TypeMap& layout) {
   if (combiner_of(type) == k(MPI_COMBINER_NAMED))
     return named_layouts().add(lib().handle(type), layout);
   if (is_named(type)) return;  // made by a program: its handle may be used again
-  auto* keep = new Layout(layout);
+  auto* keep = new TypeMap(layout);
   if (lib().type_set_attr(type, keyval(), keep) != 0) delete keep;
 }
 
@@ -290,8 +290,8 @@ Word quiet_communicator() {
 
 }  // namespace
 
-const Layout* known_layout(Word type) {
-  const Layout* const named = named_layouts().find(lib().handle(type));
+const TypeMap* known_layout(Word type) {
+  const TypeMap* const named = named_layouts().find(lib().handle(type));
   return named ? named : kept_layout(type);
 }
 
@@ -307,19 +307,19 @@ bool is_committed(Word type) {
          error_class != k(MPI_ERR_TYPE);
 }
 
-Layout layout_of(Word type) {
-  if (const Layout* known = known_layout(type)) return *known;
-  Layout layout = Builder(native()).build(type);
+TypeMap layout_of(Word type) {
+  if (const TypeMap* known = known_layout(type)) return *known;
+  TypeMap layout = Builder(native()).build(type);
   keep_layout(type, layout);
   return layout;
 }
 
-std::optional<Layout> layout_if_committed(Word type) {
-  if (const Layout* known = known_layout(type)) return *known;
+std::optional<TypeMap> layout_if_committed(Word type) {
+  if (const TypeMap* known = known_layout(type)) return *known;
   return is_committed(type) ? std::optional(layout_of(type)) : std::nullopt;
 }
 
-Layout layout_in_file(Word type, const Representation& representation) {
+TypeMap layout_in_file(Word type, const Representation& representation) {
   return representation.native() ? layout_of(type) : Builder(representation).build(type);
 }
 

@@ -35,13 +35,13 @@ const Representation& native();
 bool is_committed(Word type);
 /// Returns the layout in memory of one instance of a valid, non-null datatype. The first call
 /// stores it as an attribute of the type; later calls are a lookup.
-pattern::Layout layout_of(Word type);
+pattern::TypeMap layout_of(Word type);
 /// The layout of a valid type if it was computed before; null otherwise.
-const pattern::Layout* known_layout(Word type);
+const pattern::TypeMap* known_layout(Word type);
 /// As layout_of(), by one lookup; nothing if the type is not committed.
-std::optional<pattern::Layout> layout_if_committed(Word type);
+std::optional<pattern::TypeMap> layout_if_committed(Word type);
 /// Returns the layout in a file of a representation.
-pattern::Layout layout_in_file(Word type, const Representation& representation);
+pattern::TypeMap layout_in_file(Word type, const Representation& representation);
 /// Returns the bytes of one instance in a file of a representation.
 std::uint64_t size_in_file(Word type, const Representation& representation);
 /// Returns a type that lives as long as a view: predefined types as they are, others duplicated.

@@ -221,7 +221,7 @@ void release_handler(const Handler& handler) {
   lib().errhandler_free(&handle);
 }
 
-int call_handler(File* file, int code, const std::string& text) {
+int call_handler(OpenFile* file, int code, const std::string& text) {
   const Handler handler = file ? file->handler : default_handler();
   if (handler.kind == Handler::Kind::user)
     return call_user(handler, file ? reinterpret_cast<Word>(file) : h(MPI_FILE_NULL), code);
@@ -229,7 +229,7 @@ int call_handler(File* file, int code, const std::string& text) {
   return code;
 }
 
-Word raise(File* file, const Outcome& outcome) {
+Word raise(OpenFile* file, const Outcome& outcome) {
   if (outcome.ok()) return 0;
   return static_cast<Word>(call_handler(file, code_of(outcome), outcome.text));
 }

@@ -40,12 +40,12 @@ struct Handler {
 /// The handler of MPI_FILE_NULL: for errors without a file, and the default of new files.
 Handler default_handler();
 
-struct File;
+struct OpenFile;
 /// Calls the error handler of the file (null: the default one) for an error. Returns the code for
 /// the program, which a handler may have changed.
-Word raise(File* file, const Outcome& outcome);
+Word raise(OpenFile* file, const Outcome& outcome);
 /// Calls the handler with a code that the program chose.
-int call_handler(File* file, int code, const std::string& text);
+int call_handler(OpenFile* file, int code, const std::string& text);
 
 /// Keeps MPI from freeing the handler of an open file.
 void retain_handler(const Handler& handler);

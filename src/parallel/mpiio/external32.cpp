@@ -267,7 +267,7 @@ bool to_external(const void* buffer, std::int64_t count, Word type, std::byte* f
   const KnownSignature known(type);
   const Signature& signature = *known;
   if (signature.children.empty()) return true;  // no values
-  const pattern::Layout memory = layout_of(type);
+  const pattern::TypeMap memory = layout_of(type);
   const auto copies = static_cast<std::uint64_t>(count), bytes = signature.memory * copies;
   const auto* values = static_cast<const std::byte*>(buffer);
   Values gathered;
@@ -287,7 +287,7 @@ std::uint64_t from_external(void* buffer, std::int64_t count, Word type, const s
   const KnownSignature known(type);
   const Signature& signature = *known;
   if (signature.children.empty()) return 0;  // no values
-  const pattern::Layout memory = layout_of(type);
+  const pattern::TypeMap memory = layout_of(type);
   const auto copies = static_cast<std::uint64_t>(count);
   auto* const to = static_cast<std::byte*>(buffer);
   Values apart;

@@ -12,7 +12,7 @@
 namespace pario::mpiio {
 namespace {
 
-Outcome check_writable(const File& file, const Call& call) {
+Outcome check_writable(const OpenFile& file, const Call& call) {
   return file.mode.writable
              ? Outcome{}
              : refuse(k(MPI_ERR_READ_ONLY), call, file.path + " was opened to be read only");
@@ -21,7 +21,7 @@ Outcome check_writable(const File& file, const Call& call) {
 using Change = base::Status (engine::SharedFile::*)(std::uint64_t);
 
 Word change_size(const Call& call, Change change) {
-  return on_file(call, [&](File& file) -> Outcome {
+  return on_file(call, [&](OpenFile& file) -> Outcome {
     Outcome outcome = check_writable(file, call);
     if (outcome.ok() && call.offset(1) < 0)
       outcome = refuse(k(MPI_ERR_ARG), call, "the size is negative");
@@ -53,7 +53,7 @@ Outcome bad_handle(const Call& call) {
   return outcome;
 }
 
-Outcome agree(const Call& call, File& file, const Outcome& mine, std::uint64_t hash) {
+Outcome agree(const Call& call, OpenFile& file, const Outcome& mine, std::uint64_t hash) {
   const base::Status status = mine.ok() ? base::Status() : error_of(mine, call);
   return outcome_of_all(call, mine, file.shared->agree(hash, status, call.name));
 }
@@ -70,7 +70,7 @@ Word set_size(const Call& call) { return change_size(call, &engine::SharedFile::
 Word preallocate(const Call& call) { return change_size(call, &engine::SharedFile::preallocate); }
 
 Word get_size(const Call& call) {
-  return on_file(call, [&](File& file) -> Outcome {
+  return on_file(call, [&](OpenFile& file) -> Outcome {
     const auto size = file.shared->size();
     if (!size.ok()) return outcome_of(size.error());
     *call.pointer<std::int64_t>(1) = static_cast<std::int64_t>(*size);
@@ -79,25 +79,25 @@ Word get_size(const Call& call) {
 }
 
 Word get_group(const Call& call) {
-  return on_file(call, [&](File& file) -> Outcome {
+  return on_file(call, [&](OpenFile& file) -> Outcome {
     const int result = lib().group_union(file.group, file.group, call.pointer<Word>(1));
     return result == 0 ? Outcome{} : refuse(k(MPI_ERR_GROUP), call, "the group cannot be copied");
   });
 }
 
 Word get_amode(const Call& call) {
-  return on_file(call, [&](File& file) -> Outcome {
+  return on_file(call, [&](OpenFile& file) -> Outcome {
     *call.pointer<int>(1) = file.mode.amode;
     return {};
   });
 }
 
 Word sync(const Call& call) {
-  return on_file(call, [&](File& file) -> Outcome { return outcome_of(file.shared->sync()); });
+  return on_file(call, [&](OpenFile& file) -> Outcome { return outcome_of(file.shared->sync()); });
 }
 
 Word set_atomicity(const Call& call) {
-  return on_file(call, [&](File& file) -> Outcome {
+  return on_file(call, [&](OpenFile& file) -> Outcome {
     const bool atomic = call.integer(1) != 0;
     Outcome outcome = agree(call, file, {}, atomic ? 1 : 0);
     if (outcome.ok()) file.shared->set_atomic(atomic);
@@ -106,7 +106,7 @@ Word set_atomicity(const Call& call) {
 }
 
 Word get_atomicity(const Call& call) {
-  return on_file(call, [&](File& file) -> Outcome {
+  return on_file(call, [&](OpenFile& file) -> Outcome {
     *call.pointer<int>(1) = file.shared->atomic() ? 1 : 0;
     return {};
   });

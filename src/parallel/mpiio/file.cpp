@@ -13,7 +13,7 @@ namespace {
 /// The table of open files. Never destroyed: destructors call MPI, too.
 struct Open {
   std::mutex mutex;
-  std::unordered_map<Word, std::shared_ptr<File>> by_handle;
+  std::unordered_map<Word, std::shared_ptr<OpenFile>> by_handle;
   std::vector<Word> by_index;  // Fortran's integers; 0: free
 };
 
@@ -40,7 +40,7 @@ class QuickHandles {
   /// The first place for `handle` that contains `content`.
   std::size_t place_of(Word handle, Word content) const {
     for (std::size_t i = 0; i < kProbes; ++i) {
-      const std::size_t place = (handle / sizeof(File) + i) % kPlaces;
+      const std::size_t place = (handle / sizeof(OpenFile) + i) % kPlaces;
       if (places_[place].load(std::memory_order_acquire) == content) return place;
     }
     return kNone;
@@ -57,19 +57,19 @@ constexpr int kFirstIndex = 1024;  // larger than MPI_FILE_NULL (0, or 0x118 in 
 
 bool is_file_null(Word handle) { return handle == 0 || handle == h(MPI_FILE_NULL); }
 
-std::shared_ptr<File> find(Word handle) {
+std::shared_ptr<OpenFile> find(Word handle) {
   auto& all = open_table();
   const std::lock_guard lock(all.mutex);
   const auto found = all.by_handle.find(handle);
   return found == all.by_handle.end() ? nullptr : found->second;
 }
 
-File* find_in_use(Word handle) {
-  if (handle != 0 && quick_handles.has(handle)) return reinterpret_cast<File*>(handle);
+OpenFile* find_in_use(Word handle) {
+  if (handle != 0 && quick_handles.has(handle)) return reinterpret_cast<OpenFile*>(handle);
   return find(handle).get();
 }
 
-Word add(std::shared_ptr<File> file) {
+Word add(std::shared_ptr<OpenFile> file) {
   auto& all = open_table();
   const std::lock_guard lock(all.mutex);
   const auto handle = reinterpret_cast<Word>(file.get());
@@ -88,10 +88,10 @@ void erase(Word handle) {
   }
 }
 
-std::vector<std::shared_ptr<File>> open_files() {
+std::vector<std::shared_ptr<OpenFile>> open_files() {
   auto& all = open_table();
   const std::lock_guard lock(all.mutex);
-  std::vector<std::shared_ptr<File>> files;
+  std::vector<std::shared_ptr<OpenFile>> files;
   files.reserve(all.by_handle.size());
   for (const auto& [handle, file] : all.by_handle) files.push_back(file);
   return files;

@@ -36,7 +36,7 @@ struct Mode {
   bool readable = false, writable = false, sequential = false, append = false;
 };
 
-struct File : std::enable_shared_from_this<File> {
+struct OpenFile : std::enable_shared_from_this<OpenFile> {
   std::unique_ptr<engine::SharedFile> shared;
   std::string path;
   Mode mode;
@@ -54,14 +54,14 @@ struct File : std::enable_shared_from_this<File> {
 };
 
 /// Finds the file of a handle, which is its address. Null for MPI_FILE_NULL and unknown handles.
-std::shared_ptr<File> find(Word handle);
+std::shared_ptr<OpenFile> find(Word handle);
 /// The same without a lock and without sharing the file: no thread may close it during the call.
-File* find_in_use(Word handle);
-Word add(std::shared_ptr<File> file);
+OpenFile* find_in_use(Word handle);
+Word add(std::shared_ptr<OpenFile> file);
 void erase(Word handle);
 bool is_file_null(Word handle);
 /// Returns all open files, for the end of the program.
-std::vector<std::shared_ptr<File>> open_files();
+std::vector<std::shared_ptr<OpenFile>> open_files();
 
 /// Reports after MPI_Finalize, once, that files were left open. Does not close them: close is
 /// collective, and other ranks may have closed theirs.

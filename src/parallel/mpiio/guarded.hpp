@@ -13,17 +13,17 @@ namespace pario::mpiio {
 /// collective call on that file.
 Outcome bad_handle(const Call& call);
 
-/// Calls `body(File&)`, which returns an Outcome; the first argument of the call is the file.
+/// Calls `body(OpenFile&)`, which returns an Outcome; the first argument of the call is the file.
 template <class Body>
 Word on_file(const Call& call, Body&& body) {
-  File* const file = find_in_use(call[0]);
+  OpenFile* const file = find_in_use(call[0]);
   if (file == nullptr) return raise(nullptr, bad_handle(call));
   return raise(file, std::forward<Body>(body)(*file));
 }
 
 /// Collective: an error on all ranks if one has an error, or if `hash` (of arguments that must be
 /// equal) differs.
-Outcome agree(const Call& call, File& file, const Outcome& mine, std::uint64_t hash = 0);
+Outcome agree(const Call& call, OpenFile& file, const Outcome& mine, std::uint64_t hash = 0);
 /// Returns the outcome of a collective call: the own error `mine`, else the error `agreed` of all
 /// ranks.
 Outcome outcome_of_all(const Call& call, const Outcome& mine, const base::Status& agreed);

@@ -33,7 +33,7 @@ void add_all_settings(Hints& hints, const std::vector<hints::Setting>& of_info,
 
 /// Makes the Info of the hints in force, unless the file has it: a copy of an Info costs a quarter
 /// of the time. False: none can be made.
-bool renew_info(File& file) {
+bool renew_info(OpenFile& file) {
   const std::uint64_t policy = file.shared->policy_number();
   if (file.info != 0 && file.info_of == policy) return true;
   release_info(file);
@@ -67,20 +67,20 @@ Outcome check(const Hints& hints, const Call& call) {
 }
 
 Word set_info(const Call& call) {
-  return on_file(call, [&](File& file) -> Outcome {
+  return on_file(call, [&](OpenFile& file) -> Outcome {
     const Hints hints = hints_on_top(file.shared->hints(), file.path, call[1]);
     const Outcome outcome = agree(call, file, check(hints, call));
     return outcome.ok() ? outcome_of(file.shared->set_hints(hints.values)) : outcome;
   });
 }
 
-void release_info(File& file) {
+void release_info(OpenFile& file) {
   if (file.info != 0) lib().info_free(&file.info);
   file.info = 0;
 }
 
 Word get_info(const Call& call) {
-  return on_file(call, [&](File& file) -> Outcome {
+  return on_file(call, [&](OpenFile& file) -> Outcome {
     const std::lock_guard lock(file.mutex);
     Word copy = 0;
     if (!renew_info(file) || lib().info_dup(file.info, &copy) != 0)

@@ -26,6 +26,6 @@ Hints hints_on_top(const hints::FileHints& before, const std::string& path, Word
 Outcome check(const Hints& hints, const Call& call);
 
 /// Frees the Info that get_info() keeps for a file.
-void release_info(File& file);
+void release_info(OpenFile& file);
 
 }  // namespace pario::mpiio

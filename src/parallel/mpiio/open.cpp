@@ -112,14 +112,14 @@ base::Result<std::unique_ptr<engine::SharedFile>> open_shared(
 }
 
 /// Moves both pointers to the end of the file. Collective.
-Outcome go_to_end(File& file) {
+Outcome go_to_end(OpenFile& file) {
   const auto size = file.shared->size();
   if (!size.ok()) return outcome_of(size.error());
   file.position = *size;
   return outcome_of(file.shared->pointer().seek(*size));
 }
 
-Outcome open_file(const Call& call, File& file) {
+Outcome open_file(const Call& call, OpenFile& file) {
   Outcome outcome = check_communicator(call);
   if (!outcome.ok()) return outcome;
   const auto* const name = call.pointer<const char>(1);
@@ -141,7 +141,7 @@ Outcome open_file(const Call& call, File& file) {
   return file.mode.append ? go_to_end(file) : Outcome{};
 }
 
-Outcome close_file(File& file) {
+Outcome close_file(OpenFile& file) {
   finish_split(file);
   const auto status = file.shared->close();
   lib().group_free(&file.group);
@@ -159,7 +159,7 @@ const char* without_driver(const char* name) {
 }
 
 Word open(const Call& call) {
-  auto file = std::make_shared<File>();
+  auto file = std::make_shared<OpenFile>();
   const Outcome outcome = open_file(call, *file);
   *call.pointer<Word>(4) = h(MPI_FILE_NULL);
   if (!outcome.ok()) return raise(nullptr, outcome);

@@ -14,7 +14,7 @@ namespace {
 
 /// One MPI request of pario.
 struct Request {
-  std::shared_ptr<File> file;
+  std::shared_ptr<OpenFile> file;
   Started started;
   Word handle = 0;
   bool complete = false;  ///< the MPI has been informed
@@ -75,7 +75,7 @@ void complete(Request& request) {
 
 /// Makes progress in the MPI by a probe. A probe that finds a message would return at once: the tag
 /// is one that programs hardly use.
-void progress(const File& file) {
+void progress(const OpenFile& file) {
   constexpr int kUnlikelyTag = 32765;
   int flag = 0;
   if (!has_world()) return file.shared->comm().progress();
@@ -86,7 +86,7 @@ void progress(const File& file) {
 /// Pauses that grow with the time waited, so that they cost only a small part of it.
 class Pauses {
  public:
-  explicit Pauses(const File& file) : file_(file) {}
+  explicit Pauses(const OpenFile& file) : file_(file) {}
   void next() {
     progress(file_);
     base::sleep_ns(length_);
@@ -94,12 +94,12 @@ class Pauses {
   }
 
  private:
-  const File& file_;
+  const OpenFile& file_;
   std::uint64_t length_ = 5'000;
 };
 
 template <class Ready>
-void wait_until(const File& file, Ready&& ready) {
+void wait_until(const OpenFile& file, Ready&& ready) {
   Pauses pauses(file);
   while (!ready()) pauses.next();
 }
@@ -259,7 +259,7 @@ Handles handles_of(const Completing& call, Word* arguments) {
 
 }  // namespace
 
-void wait_for(const File& file, engine::Operation& operation) {
+void wait_for(const OpenFile& file, engine::Operation& operation) {
   if (file.shared->comm().size() == 1) return operation.wait();
   wait_until(file, [&] { return operation.is_done(); });
 }
@@ -279,12 +279,13 @@ Outcome finish(Started& started, std::uint64_t& bytes) {
   return {};
 }
 
-void finish_split(File& file) {
+void finish_split(OpenFile& file) {
   if (!file.split_active) return;
   wait_for(file, *file.split.operation);
 }
 
-Outcome make_request(const Call& call, std::shared_ptr<File> file, Started started, Word place) {
+Outcome make_request(const Call& call, std::shared_ptr<OpenFile> file, Started started,
+                     Word place) {
   auto* request = new Request{.file = std::move(file), .started = std::move(started)};
   const int result = lib().grequest_start(
       reinterpret_cast<void*>(query), reinterpret_cast<void*>(forget),

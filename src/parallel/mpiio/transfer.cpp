@@ -33,7 +33,7 @@ struct Arguments {
   Word last;
 };
 
-Outcome check_access(const Call& call, const File& file) {
+Outcome check_access(const Call& call, const OpenFile& file) {
   if (call.kind.direction == Direction::read && !file.mode.readable)
     return refuse(k(MPI_ERR_ACCESS), call, file.path + " was opened to be written only");
   if (call.kind.direction == Direction::write && !file.mode.writable)
@@ -46,7 +46,7 @@ Outcome check_access(const Call& call, const File& file) {
   return {};
 }
 
-Outcome check_arguments(const Call& call, const File& file, const Arguments& arguments) {
+Outcome check_arguments(const Call& call, const OpenFile& file, const Arguments& arguments) {
   if (arguments.count < 0) return refuse(k(MPI_ERR_COUNT), call, "the count is negative");
   if (lib().handle(arguments.type) == h(MPI_DATATYPE_NULL))
     return refuse(k(MPI_ERR_TYPE), call, "the datatype is MPI_DATATYPE_NULL");
@@ -58,14 +58,14 @@ Outcome check_arguments(const Call& call, const File& file, const Arguments& arg
 }
 
 /// True if a null buffer cannot be MPI_BOTTOM, whose types have addresses as displacements.
-bool is_missing(const std::byte* buffer, std::int64_t count, const pattern::Layout& type) {
+bool is_missing(const std::byte* buffer, std::int64_t count, const pattern::TypeMap& type) {
   constexpr std::int64_t kFirstPage = 4096;
   return buffer == nullptr && count > 0 && type.size() > 0 && type.true_lower() < kFirstPage;
 }
 
 /// Lets the individual pointer stop at the end of the file, after a read of `moved` bytes from
 /// `position` on: at the next whole elementary type.
-void stop_at_end(File& file, std::uint64_t position, std::uint64_t moved) {
+void stop_at_end(OpenFile& file, std::uint64_t position, std::uint64_t moved) {
   const std::lock_guard lock(file.mutex);
   file.position = position + base::round_up(moved, file.view.etype_size());
 }
@@ -73,7 +73,7 @@ void stop_at_end(File& file, std::uint64_t position, std::uint64_t moved) {
 /// One data access, from its arguments to the call of the engine.
 class Transfer {
  public:
-  Transfer(const Call& call, File& file, const Arguments& arguments)
+  Transfer(const Call& call, OpenFile& file, const Arguments& arguments)
       : call_(call), file_(file), arguments_(arguments) {}
 
   /// Computes layouts and sizes, and packs the bytes if the file is not native.
@@ -101,7 +101,7 @@ class Transfer {
   With with() const { return call_.kind.collective ? With::together : With::alone; }
 
   Call call_;  // its words are valid only during the call
-  File& file_;
+  OpenFile& file_;
   Arguments arguments_;
   pattern::Access access_ = {};
   const Representation* representation_ = nullptr;
@@ -111,7 +111,7 @@ class Transfer {
 };
 
 Outcome Transfer::prepare() {
-  std::optional<pattern::Layout> memory = layout_if_committed(arguments_.type);
+  std::optional<pattern::TypeMap> memory = layout_if_committed(arguments_.type);
   if (!memory) return refuse(k(MPI_ERR_TYPE), call_, "the datatype is not committed");
   access_.memory = std::move(*memory);
   access_.buffer = arguments_.buffer;
@@ -135,7 +135,7 @@ Outcome Transfer::prepare() {
 Outcome Transfer::pack() {
   packed_ = std::shared_ptr<std::byte[]>(new (std::nothrow) std::byte[access_.bytes + 1]);
   if (!packed_) return refuse(k(MPI_ERR_NO_MEM), call_, "no memory to convert the data");
-  access_.memory = pattern::Layout::block(1);
+  access_.memory = pattern::TypeMap::block(1);
   access_.buffer = packed_.get();
   if (call_.kind.direction == Direction::read) return {};
   if (encode(*representation_, arguments_.buffer, arguments_.count, arguments_.type, packed_.get(),
@@ -222,7 +222,7 @@ std::uint64_t Transfer::finish(std::uint64_t moved) {
 /// file than in memory, their number is unknown, and the whole instance is omitted.
 std::uint64_t Transfer::finish_partial_instance(std::int64_t instance, std::uint64_t moved) {
   if (memory_size_ != file_size_) return 0;
-  const pattern::Layout memory = layout_of(arguments_.type);
+  const pattern::TypeMap memory = layout_of(arguments_.type);
   std::vector<std::byte> image(static_cast<std::size_t>(memory.true_extent())), data(moved);
   std::byte* const packed = packed_.get() + static_cast<std::uint64_t>(instance) * file_size_;
   std::memset(packed + moved, 0, file_size_ - moved);
@@ -244,14 +244,14 @@ Outcome run_blocking(const Call& call, Transfer& transfer, const Arguments& argu
   return {};
 }
 
-Outcome begin_split(const Call& call, File& file, Started started) {
+Outcome begin_split(const Call& call, OpenFile& file, Started started) {
   file.split = std::move(started);
   file.split_kind = call.kind;
   file.split_active = true;
   return {};
 }
 
-Outcome carry_out(const Call& call, File& file, const Arguments& arguments) {
+Outcome carry_out(const Call& call, OpenFile& file, const Arguments& arguments) {
   Transfer transfer(call, file, arguments);
   Outcome outcome = check_arguments(call, file, arguments);
   if (outcome.ok()) outcome = transfer.prepare();
@@ -275,7 +275,7 @@ Outcome carry_out(const Call& call, File& file, const Arguments& arguments) {
 }
 
 /// True if the arguments and the file are right beyond doubt: carry_out() finds the errors.
-bool is_plain(const Call& call, const File& file, const Arguments& arguments) {
+bool is_plain(const Call& call, const OpenFile& file, const Arguments& arguments) {
   const bool may = call.kind.direction == Direction::read ? file.mode.readable : file.mode.writable;
   return call.kind.completion == Completion::blocking && call.kind.pointer != Pointer::shared &&
          may && !file.mode.sequential && arguments.buffer != nullptr && arguments.count > 0 &&
@@ -285,7 +285,7 @@ bool is_plain(const Call& call, const File& file, const Arguments& arguments) {
 /// Returns the bytes of an access of contiguous memory; 0: its memory is not contiguous, or not
 /// known to be.
 std::uint64_t contiguous_bytes(const Arguments& arguments) {
-  const pattern::Layout* const memory = known_layout(arguments.type);
+  const pattern::TypeMap* const memory = known_layout(arguments.type);
   std::uint64_t bytes = 0;
   if (memory == nullptr || !memory->contiguous() ||
       __builtin_mul_overflow(memory->size(), arguments.count, &bytes))
@@ -302,7 +302,7 @@ struct Found {
 /// Finds the run of an access of `bytes` bytes, and moves the individual file pointer. An empty
 /// run: the access has to be looked at more closely. An access at a given offset needs no lock: the
 /// view changes in collective calls only.
-Found find_run(const Call& call, File& file, const Arguments& arguments, std::uint64_t bytes) {
+Found find_run(const Call& call, OpenFile& file, const Arguments& arguments, std::uint64_t bytes) {
   const bool given = call.kind.pointer == Pointer::given;
   std::unique_lock lock(file.mutex, std::defer_lock);
   if (!given) lock.lock();
@@ -317,7 +317,7 @@ Found find_run(const Call& call, File& file, const Arguments& arguments, std::ui
 
 /// Carries out a blocking access of one run of bytes in the file and in memory, and returns its
 /// result. Nothing: the access is another one.
-std::optional<Word> carry_out_run(const Call& call, File& file, const Arguments& arguments) {
+std::optional<Word> carry_out_run(const Call& call, OpenFile& file, const Arguments& arguments) {
   if (!is_plain(call, file, arguments)) return std::nullopt;
   const auto [run, position] = find_run(call, file, arguments, contiguous_bytes(arguments));
   if (run.empty()) return std::nullopt;
@@ -334,7 +334,7 @@ std::optional<Word> carry_out_run(const Call& call, File& file, const Arguments&
 }  // namespace
 
 Word transfer(const Call& call) {
-  File* const file = find_in_use(call[0]);
+  OpenFile* const file = find_in_use(call[0]);
   if (!file) return raise(nullptr, bad_handle(call));
   const Arguments arguments(call);
   const std::optional<Word> result = carry_out_run(call, *file, arguments);
@@ -342,7 +342,7 @@ Word transfer(const Call& call) {
 }
 
 Word end_transfer(const Call& call) {
-  return on_file(call, [&](File& file) -> Outcome {
+  return on_file(call, [&](OpenFile& file) -> Outcome {
     if (!file.split_active || !(file.split_kind == call.kind))
       return refuse(k(MPI_ERR_OTHER), call, "this split collective access has not begun");
     wait_for(file, *file.split.operation);

@@ -13,7 +13,7 @@ namespace pario::mpiio {
 namespace {
 
 /// Checks the rules of MPI that hold for etypes and file types.
-Outcome check_type(const Call& call, const File& file, const pattern::Layout& type) {
+Outcome check_type(const Call& call, const OpenFile& file, const pattern::TypeMap& type) {
   if (type.size() != 0 && type.true_lower() < 0)
     return refuse(k(MPI_ERR_IO), call, "the displacements of a type of the file are negative");
   if (!type.monotonic())
@@ -23,8 +23,8 @@ Outcome check_type(const Call& call, const File& file, const pattern::Layout& ty
   return {};
 }
 
-Outcome check_types(const Call& call, const File& file, const pattern::Layout& etype,
-                    const pattern::Layout& filetype) {
+Outcome check_types(const Call& call, const OpenFile& file, const pattern::TypeMap& etype,
+                    const pattern::TypeMap& filetype) {
   if (etype.size() == 0 && filetype.size() != 0)
     return refuse(k(MPI_ERR_TYPE), call, "the elementary type has no data");
   if (etype.size() != 0 && filetype.size() % etype.size() != 0)
@@ -33,7 +33,7 @@ Outcome check_types(const Call& call, const File& file, const pattern::Layout& e
   return outcome.ok() ? check_type(call, file, filetype) : outcome;
 }
 
-Outcome check_arguments(const Call& call, const File& file) {
+Outcome check_arguments(const Call& call, const OpenFile& file) {
   const bool current = call.offset(1) == k(MPI_DISPLACEMENT_CURRENT);
   const auto* name = call.pointer<const char>(4);
   if (file.mode.sequential && !current)
@@ -54,13 +54,13 @@ Outcome check_arguments(const Call& call, const File& file) {
 }
 
 /// Returns MPI_DISPLACEMENT_CURRENT: the byte at which the shared pointer is.
-base::Result<std::uint64_t> current_displacement(File& file) {
+base::Result<std::uint64_t> current_displacement(OpenFile& file) {
   const auto shared = file.shared->pointer().position();
   if (!shared.ok()) return shared.error();
   return file.view.bytes.offset_of(*shared);
 }
 
-Outcome make_view(const Call& call, File& file, View& view) {
+Outcome make_view(const Call& call, OpenFile& file, View& view) {
   Outcome outcome = check_arguments(call, file);
   if (!outcome.ok()) return outcome;
   if (!is_committed(call[2]) || !is_committed(call[3]))
@@ -84,7 +84,7 @@ Outcome make_view(const Call& call, File& file, View& view) {
 
 /// Collective, with pario_check: checks that representation and extent of the elementary type are
 /// equal on all ranks.
-Outcome check_same(const Call& call, File& file, const View& view) {
+Outcome check_same(const Call& call, OpenFile& file, const View& view) {
   if (!view.representation || !file.shared->hints().pario_check) return {};
   const auto extent = layout_in_file(view.etype, *view.representation).extent();
   return agree(call, file, {},
@@ -94,7 +94,7 @@ Outcome check_same(const Call& call, File& file, const View& view) {
 /// Collective: checks the arguments of all ranks, sets the hints, and resets the shared pointer.
 /// With MPI_MODE_SEQUENTIAL, it first waits for all ranks: they may still move the pointer, at
 /// which the view begins.
-Outcome accept(const Call& call, File& file, View& view) {
+Outcome accept(const Call& call, OpenFile& file, View& view) {
   Outcome outcome = file.mode.sequential ? agree(call, file, {}) : Outcome{};
   if (!outcome.ok()) return outcome;
   outcome = make_view(call, file, view);
@@ -105,7 +105,7 @@ Outcome accept(const Call& call, File& file, View& view) {
   return outcome.ok() ? check_same(call, file, view) : outcome;
 }
 
-void install(File& file, View view) {
+void install(OpenFile& file, View view) {
   view.etype = retain_type(view.etype);
   view.filetype = retain_type(view.filetype);
   const std::lock_guard lock(file.mutex);
@@ -114,7 +114,7 @@ void install(File& file, View view) {
   file.position = 0;
 }
 
-Outcome check_pointers(const Call& call, const File& file) {
+Outcome check_pointers(const Call& call, const OpenFile& file) {
   if (!file.mode.sequential) return {};
   return refuse(k(MPI_ERR_UNSUPPORTED_OPERATION), call,
                 "the file was opened with MPI_MODE_SEQUENTIAL");
@@ -126,7 +126,8 @@ bool depends_on_accesses(int whence) {
 }
 
 /// Computes the destination of MPI_File_seek and seek_shared, in etypes.
-Outcome destination(const Call& call, File& file, std::uint64_t current, std::uint64_t& position) {
+Outcome destination(const Call& call, OpenFile& file, std::uint64_t current,
+                    std::uint64_t& position) {
   const int whence = call.integer(2);
   const auto etype = file.view.etype_size();
   std::uint64_t origin = 0;
@@ -165,7 +166,7 @@ void release_types(View& view) {
   view.etype = view.filetype = 0;
 }
 
-base::Result<std::uint64_t> end_of(File& file) {
+base::Result<std::uint64_t> end_of(OpenFile& file) {
   const auto size = file.shared->size();
   if (!size.ok()) return size.error();
   if (file.view.bytes.filetype.size() == 0) return std::uint64_t{0};
@@ -173,7 +174,7 @@ base::Result<std::uint64_t> end_of(File& file) {
 }
 
 Word set_view(const Call& call) {
-  return on_file(call, [&](File& file) -> Outcome {
+  return on_file(call, [&](OpenFile& file) -> Outcome {
     View view;
     Outcome outcome = accept(call, file, view);
     if (outcome.ok()) install(file, std::move(view));
@@ -182,7 +183,7 @@ Word set_view(const Call& call) {
 }
 
 Word get_view(const Call& call) {
-  return on_file(call, [&](File& file) -> Outcome {
+  return on_file(call, [&](OpenFile& file) -> Outcome {
     const std::lock_guard lock(file.mutex);
     *call.pointer<std::int64_t>(1) = file.view.displacement;
     lib().set_handle_at(call[2], 0, retain_type(file.view.etype));
@@ -193,7 +194,7 @@ Word get_view(const Call& call) {
 }
 
 Word get_type_extent(const Call& call) {
-  return on_file(call, [&](File& file) -> Outcome {
+  return on_file(call, [&](OpenFile& file) -> Outcome {
     if (lib().handle(call[1]) == h(MPI_DATATYPE_NULL))
       return refuse(k(MPI_ERR_TYPE), call, "the datatype is MPI_DATATYPE_NULL");
     *call.pointer<std::int64_t>(2) = layout_in_file(call[1], *file.view.representation).extent();
@@ -202,7 +203,7 @@ Word get_type_extent(const Call& call) {
 }
 
 Word get_byte_offset(const Call& call) {
-  return on_file(call, [&](File& file) -> Outcome {
+  return on_file(call, [&](OpenFile& file) -> Outcome {
     Outcome outcome = check_pointers(call, file);
     if (!outcome.ok()) return outcome;
     if (call.offset(1) < 0) return refuse(k(MPI_ERR_ARG), call, "the offset is negative");
@@ -214,7 +215,7 @@ Word get_byte_offset(const Call& call) {
 }
 
 Word seek(const Call& call) {
-  return on_file(call, [&](File& file) -> Outcome {
+  return on_file(call, [&](OpenFile& file) -> Outcome {
     Outcome outcome = check_pointers(call, file);
     const std::lock_guard lock(file.mutex);
     return outcome.ok() ? destination(call, file, file.position, file.position) : outcome;
@@ -222,7 +223,7 @@ Word seek(const Call& call) {
 }
 
 Word get_position(const Call& call) {
-  return on_file(call, [&](File& file) -> Outcome {
+  return on_file(call, [&](OpenFile& file) -> Outcome {
     Outcome outcome = check_pointers(call, file);
     if (!outcome.ok()) return outcome;
     const std::lock_guard lock(file.mutex);
@@ -233,7 +234,7 @@ Word get_position(const Call& call) {
 }
 
 Word seek_shared(const Call& call) {
-  return on_file(call, [&](File& file) -> Outcome {
+  return on_file(call, [&](OpenFile& file) -> Outcome {
     std::uint64_t position = 0;
     Outcome outcome = check_pointers(call, file);
     if (outcome.ok() && depends_on_accesses(call.integer(2))) {
@@ -249,7 +250,7 @@ Word seek_shared(const Call& call) {
 }
 
 Word get_position_shared(const Call& call) {
-  return on_file(call, [&](File& file) -> Outcome {
+  return on_file(call, [&](OpenFile& file) -> Outcome {
     Outcome outcome = check_pointers(call, file);
     if (!outcome.ok()) return outcome;
     const auto position = file.shared->pointer().position();

@@ -10,6 +10,6 @@ View default_view();
 void release_types(View& view);
 
 /// Returns the end of the file in data bytes of the view, rounded up to whole etypes.
-base::Result<std::uint64_t> end_of(File& file);
+base::Result<std::uint64_t> end_of(OpenFile& file);
 
 }  // namespace pario::mpiio

@@ -74,7 +74,7 @@ def cost(machine: Machine, phase: Phase) -> Cost:
 
 
 @dataclass(frozen=True)
-class Job:
+class Situation:
     """The ranks of a call, and the kind and stripes of its file."""
 
     ranks: int
@@ -84,15 +84,15 @@ class Job:
     targets: int
 
 
-def job_on(machine: Machine, ranks: int, stripes: int) -> Job:
-    """A job whose ranks fill nodes of a machine, with a file of ``stripes`` stripes."""
-    return Job(
+def situation_on(machine: Machine, ranks: int, stripes: int) -> Situation:
+    """Ranks that fill nodes of a machine, with a file of ``stripes`` stripes."""
+    return Situation(
         ranks, math.ceil(ranks / machine.ranks_per_node), machine.kind, machine.unit, stripes
     )
 
 
 def call(
-    job: Job,
+    situation: Situation,
     writes: bool,
     collective: bool,
     layout: str,
@@ -103,7 +103,7 @@ def call(
     of src/core/pattern) at ``places[r]``."""
     from pario import _native
 
-    native = (job.ranks, job.nodes, job.kind, job.unit, job.targets)
+    native = (situation.ranks, situation.nodes, situation.kind, situation.unit, situation.targets)
     (_, flows, opens, creates, exchanged, overlapped), _ = _native.model_call(
         native, writes, collective, layout, list(places), list((hints or {}).items())
     )

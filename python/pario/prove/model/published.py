@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pario.prove.model.load import Flow, Job, Phase, call, cost, job_on, simulate_turns
+from pario.prove.model.load import Flow, Phase, Situation, call, cost, simulate_turns, situation_on
 from pario.prove.model.machine import Machine
 
 FOLDER = Path(__file__).parent / "published"
@@ -85,15 +85,19 @@ def _row(common: dict[str, Any], text: dict[str, Any]) -> Row:
 
 
 @lru_cache(maxsize=32)
-def _parts(job: Job, writes: bool, part: int, hints: tuple[tuple[str, str], ...] = ()) -> Phase:
+def _parts(
+    situation: Situation, writes: bool, part: int, hints: tuple[tuple[str, str], ...] = ()
+) -> Phase:
     """The collective call in which rank r accesses the r-th part of the file. Independent of the
     machine's rates, hence cached."""
-    return call(job, writes, True, str(part), range(0, part * job.ranks, part), dict(hints))
+    return call(
+        situation, writes, True, str(part), range(0, part * situation.ranks, part), dict(hints)
+    )
 
 
 def _shared_file(machine: Machine, bytes: float, ranks: int, writes: bool, stripes: int) -> float:
     """One file of equal parts; all ranks open it."""
-    phase = _parts(job_on(machine, ranks, stripes), writes, int(bytes) // ranks)
+    phase = _parts(situation_on(machine, ranks, stripes), writes, int(bytes) // ranks)
     return cost(
         machine, replace(phase, opens=0 if writes else ranks, creates=ranks if writes else 0)
     ).seconds
@@ -117,7 +121,7 @@ def _wrf(
     seconds = beside
     for gib in write:
         phase = _parts(
-            job_on(machine, ranks, stripes),
+            situation_on(machine, ranks, stripes),
             True,
             gib * 1024 * MIB // ranks,
             (("cb_nodes", str(stripes)), ("romio_cb_write", "enable")),
@@ -141,7 +145,7 @@ def _lattice(
             ("romio_cb_read", "enable"),
             ("romio_cb_write", "enable"),
         )
-        phase = _parts(job_on(machine, ranks, stripes), writes, part, hints)
+        phase = _parts(situation_on(machine, ranks, stripes), writes, part, hints)
         return total / 1e9 / cost(machine, replace(phase, overlapped=False)).seconds
     flows = tuple(
         Flow(node, machine.ranks_per_node, 0, stripes, 1, total // nodes) for node in range(nodes)
@@ -206,13 +210,15 @@ _S3D_HINTS = {
 
 
 def _s3d_phases(machine: Machine, way: str) -> list[Phase]:
-    job = Job(16, 1 if way == "collective" else 16, machine.kind, machine.unit, 1)
+    situation = Situation(16, 1 if way == "collective" else 16, machine.kind, machine.unit, 1)
     at = [rank % 4 * 64 + rank // 4 % 2 * 5120 + rank // 8 * 204800 for rank in range(16)]
-    header = call(job, True, False, "512", [0])
+    header = call(situation, True, False, "512", [0])
     return [
         header,
         *(
-            call(job, True, way == "collective", kind, [first + x for x in at], _S3D_HINTS[way])
+            call(
+                situation, True, way == "collective", kind, [first + x for x in at], _S3D_HINTS[way]
+            )
             for kind, first in _S3D
         ),
     ]
@@ -239,7 +245,7 @@ def _simulate_turns(machine: Machine, phase: Phase, sieved: bool) -> float:
 
 
 def _ior(machine: Machine, ranks: int, bytes: int, stripes: int, measure: str) -> float:
-    phase = _parts(job_on(machine, ranks, stripes), True, bytes)
+    phase = _parts(situation_on(machine, ranks, stripes), True, bytes)
     return {"requests": phase.requests, "bytes": phase.bytes}[measure]
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from pario import wording
-from pario.prove.model.load import Cost, Flow, Phase, call, cost, job_on
+from pario.prove.model.load import Cost, Flow, Phase, call, cost, situation_on
 from pario.prove.model.machine import Machine
 from pario.see.analyze.split import Times
 from pario.see.tables.model import FILE_LAYERS, LAYERS, Job
@@ -182,7 +182,7 @@ def phase_of(machine: Machine, use: Use, stripes: int, way: Way, aggregators: in
             {"cb_nodes": str(aggregators)} if aggregators else {}
         )
         phase = call(
-            job_on(machine, use.sharers, stripes),
+            situation_on(machine, use.sharers, stripes),
             use.writes,
             True,
             str(part),

@@ -26,7 +26,7 @@ struct Bounds {
     any = true;
   }
   /// Adds `count` copies of a layout from `displacement` on.
-  void add(const Layout& layout, std::int64_t displacement, std::uint64_t count,
+  void add(const TypeMap& layout, std::int64_t displacement, std::uint64_t count,
            std::int64_t stride) {
     const bool nothing = layout.size() == 0 && layout.extent() == 0 && layout.lower() == 0;
     if (count == 0 || nothing) return;
@@ -37,13 +37,13 @@ struct Bounds {
   }
 };
 
-Layout finish(Builder& builder, const Bounds& bounds) {
+TypeMap finish(Builder& builder, const Bounds& bounds) {
   std::int64_t first = 0;
   Tree tree = builder.finish(first);
   return Inside::make(std::move(tree), first, bounds.lower, bounds.upper - bounds.lower);
 }
 
-bool pieces_overlap(const Layout& layout) {
+bool pieces_overlap(const TypeMap& layout) {
   std::vector<std::pair<std::int64_t, std::int64_t>> runs;
   runs.reserve(layout.pieces());
   Cursor cursor(layout, 0, layout.size());
@@ -66,7 +66,7 @@ bool apart(const detail::Node& node) {
   return static_cast<std::uint64_t>(node.stride < 0 ? -node.stride : node.stride) >= span;
 }
 
-bool same_runs(const Layout& a, const Layout& b) {
+bool same_runs(const TypeMap& a, const TypeMap& b) {
   Cursor left(a, 0, a.size()), right(b, 0, b.size());
   while (left.current().length > 0) {
     const Run one = left.current(), other = right.current();
@@ -79,16 +79,16 @@ bool same_runs(const Layout& a, const Layout& b) {
 
 }  // namespace
 
-Layout::Layout() = default;
+TypeMap::TypeMap() = default;
 
-Layout Layout::block(std::uint64_t size) {
-  static const Layout& byte =
-      *new Layout(Inside::make(detail::make_block(1), 0, 0, 1));  // the default of every access
+TypeMap TypeMap::block(std::uint64_t size) {
+  static const TypeMap& byte =
+      *new TypeMap(Inside::make(detail::make_block(1), 0, 0, 1));  // the default of every access
   if (size == 1) return byte;
   return Inside::make(detail::make_block(size), 0, 0, static_cast<std::int64_t>(size));
 }
 
-Layout Layout::repeat(const Layout& of, std::uint64_t count, std::int64_t stride) {
+TypeMap TypeMap::repeat(const TypeMap& of, std::uint64_t count, std::int64_t stride) {
   Bounds bounds;
   bounds.add(of, 0, count, stride);
   Tree tree = detail::make_repeat(of.node_, count, stride);
@@ -96,7 +96,7 @@ Layout Layout::repeat(const Layout& of, std::uint64_t count, std::int64_t stride
   return Inside::make(std::move(tree), first, bounds.lower, bounds.upper - bounds.lower);
 }
 
-Layout Layout::sequence(std::span<const std::pair<std::int64_t, Layout>> parts) {
+TypeMap TypeMap::sequence(std::span<const std::pair<std::int64_t, TypeMap>> parts) {
   Bounds bounds;
   Builder builder;
   builder.reserve(parts.size());
@@ -107,8 +107,8 @@ Layout Layout::sequence(std::span<const std::pair<std::int64_t, Layout>> parts) 
   return finish(builder, bounds);
 }
 
-Layout Layout::make_indexed(const Layout& of, std::span<const std::int64_t> displacements,
-                            std::span<const std::uint64_t> counts) {
+TypeMap TypeMap::make_indexed(const TypeMap& of, std::span<const std::int64_t> displacements,
+                              std::span<const std::uint64_t> counts) {
   Bounds bounds;
   Builder builder;
   builder.reserve(displacements.size());
@@ -129,36 +129,36 @@ Layout Layout::make_indexed(const Layout& of, std::span<const std::int64_t> disp
   return finish(builder, bounds);
 }
 
-Layout Layout::with_extent(std::int64_t lower, std::int64_t extent) const {
+TypeMap TypeMap::with_extent(std::int64_t lower, std::int64_t extent) const {
   return Inside::make(node_, first_, lower, extent);
 }
 
-std::uint64_t Layout::size() const { return node_ ? node_->size : 0; }
-std::int64_t Layout::lower() const { return lower_; }
-std::int64_t Layout::extent() const { return extent_; }
-std::int64_t Layout::true_lower() const { return node_ ? plus(first_, node_->whole.low) : 0; }
-std::int64_t Layout::true_extent() const {
+std::uint64_t TypeMap::size() const { return node_ ? node_->size : 0; }
+std::int64_t TypeMap::lower() const { return lower_; }
+std::int64_t TypeMap::extent() const { return extent_; }
+std::int64_t TypeMap::true_lower() const { return node_ ? plus(first_, node_->whole.low) : 0; }
+std::int64_t TypeMap::true_extent() const {
   return node_ ? node_->whole.high - node_->whole.low : 0;
 }
-bool Layout::monotonic() const { return !node_ || node_->whole.monotonic; }
-std::uint64_t Layout::pieces() const { return node_ ? node_->whole.pieces : 0; }
+bool TypeMap::monotonic() const { return !node_ || node_->whole.monotonic; }
+std::uint64_t TypeMap::pieces() const { return node_ ? node_->whole.pieces : 0; }
 
-bool Layout::contiguous() const {
+bool TypeMap::contiguous() const {
   if (size() != static_cast<std::uint64_t>(extent_)) return false;
   return !node_ || (node_->is_block() && first_ == 0);
 }
 
-bool Layout::overlapping() const {
+bool TypeMap::overlapping() const {
   if (!node_ || apart(*node_)) return false;
   if (node_->whole.monotonic || node_->whole.pieces > kMostSorted) return true;
   return pieces_overlap(*this);
 }
 
-std::uint64_t Layout::granule() const {
+std::uint64_t TypeMap::granule() const {
   return node_ ? detail::granule_of(node_->whole.bits | static_cast<std::uint64_t>(first_)) : 0;
 }
 
-bool Layout::operator==(const Layout& other) const {
+bool TypeMap::operator==(const TypeMap& other) const {
   if (lower_ != other.lower_ || extent_ != other.extent_ || size() != other.size()) return false;
   if (!node_) return true;
   if (first_ != other.first_ || pieces() != other.pieces()) return false;

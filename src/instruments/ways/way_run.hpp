@@ -17,7 +17,8 @@ inline std::uint64_t unit_of(const Way& way, const Work& work) {
   return way.call == Call::readv ? work.piece * way.at_a_time : work.piece;
 }
 
-struct Job {
+/// One run of a way over a file: its memory, the places still to move, and the wrong pieces.
+struct WayRun {
   const std::string& path;
   Way way;
   Work work;
@@ -40,10 +41,10 @@ struct Job {
 };
 
 /// Moves pieces until Places ends.
-using Mover = base::Status (*)(Job& job, int descriptor);
-base::Status move_by_calls(Job& job, int descriptor);
-base::Status move_by_stdio(Job& job, int descriptor);
-base::Status move_by_map(Job& job, int descriptor);
-base::Status move_by_ring(Job& job, int descriptor);
+using Mover = base::Status (*)(WayRun& run, int descriptor);
+base::Status move_by_calls(WayRun& run, int descriptor);
+base::Status move_by_stdio(WayRun& run, int descriptor);
+base::Status move_by_map(WayRun& run, int descriptor);
+base::Status move_by_ring(WayRun& run, int descriptor);
 
 }  // namespace pario::ways

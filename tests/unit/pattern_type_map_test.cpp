@@ -5,16 +5,16 @@
 namespace pario::pattern {
 namespace {
 
-Layout layout(std::string_view text) {
-  base::Result<Layout> parsed = Layout::parse(text);
+TypeMap layout(std::string_view text) {
+  base::Result<TypeMap> parsed = TypeMap::parse(text);
   EXPECT_TRUE(parsed.ok()) << (parsed.ok() ? "" : parsed.error().text());
-  return parsed.ok() ? *parsed : Layout();
+  return parsed.ok() ? *parsed : TypeMap();
 }
 
 std::string normal(std::string_view text) { return layout(text).text(); }
 
 std::string complaint(std::string_view text) {
-  const base::Result<Layout> parsed = Layout::parse(text);
+  const base::Result<TypeMap> parsed = TypeMap::parse(text);
   return parsed.ok() ? "none" : parsed.error().detail;
 }
 
@@ -28,14 +28,14 @@ std::string runs(Cursor cursor) {
   return text;
 }
 
-TEST(Layout, IsWrittenAsItIsRead) {
+TEST(TypeMap, IsWrittenAsItIsRead) {
   for (const char* text : {"0", "8", "4x8/16", "3x(2x8/16)/100", "[0:8 24:4x8/16]", "8@-8+32",
                            "[4:8]", "[0:8 20:8 48:8]", "[0:8 20:4]", "2x[0:8 20:4]/64", "4x8/-16",
                            "[-24:4x8/16]@-24+100", "2x8/4", "0@3+5"})
     EXPECT_EQ(normal(text), text);
 }
 
-TEST(Layout, IsTheSameHoweverItIsBuilt) {
+TEST(TypeMap, IsTheSameHoweverItIsBuilt) {
   EXPECT_EQ(normal("4x8/8"), "32") << "a repeat without gaps is a block";
   EXPECT_EQ(normal("1x8/100"), "8");
   EXPECT_EQ(normal("3x(4x8/16)/64"), "12x8/16") << "a repeat of repeats that go on is one repeat";
@@ -50,7 +50,7 @@ TEST(Layout, IsTheSameHoweverItIsBuilt) {
   EXPECT_NE(layout("8@0+16"), layout("8")) << "so do the bounds";
 }
 
-TEST(Layout, SaysWhereItsTextIsWrong) {
+TEST(TypeMap, SaysWhereItsTextIsWrong) {
   EXPECT_EQ(complaint(""), "\"\", character 1: expected a number, '[' or '(', found the end");
   EXPECT_EQ(complaint("4x8"), "\"4x8\", character 4: expected '/' and a stride, found the end");
   EXPECT_EQ(complaint("4x8/y"), "\"4x8/y\", character 5: expected a stride, found 'y'");
@@ -66,8 +66,8 @@ TEST(Layout, SaysWhereItsTextIsWrong) {
 }
 
 // MPI's rules: bounds are hulls of the parts' bounds, not of their data.
-TEST(Layout, HasBoundsAndTrueBounds) {
-  const Layout padded = layout("3x(8@-4+32)/32");
+TEST(TypeMap, HasBoundsAndTrueBounds) {
+  const TypeMap padded = layout("3x(8@-4+32)/32");
   EXPECT_EQ(padded.size(), 24u);
   EXPECT_EQ(padded.lower(), -4);
   EXPECT_EQ(padded.extent(), 96);
@@ -82,9 +82,9 @@ TEST(Layout, HasBoundsAndTrueBounds) {
   EXPECT_EQ(layout("4x8/-16").lower(), -48);
 }
 
-TEST(Layout, KnowsItsShape) {
+TEST(TypeMap, KnowsItsShape) {
   EXPECT_TRUE(layout("8").contiguous());
-  EXPECT_TRUE(Layout().contiguous());
+  EXPECT_TRUE(TypeMap().contiguous());
   EXPECT_FALSE(layout("[4:8]").contiguous()) << "begins elsewhere";
   EXPECT_FALSE(layout("8@0+16").contiguous());
   EXPECT_FALSE(layout("[4:4 0:4]").contiguous()) << "not in order";
@@ -99,38 +99,39 @@ TEST(Layout, KnowsItsShape) {
   EXPECT_EQ(layout("3x8/20").granule(), 4u);
   EXPECT_EQ(layout("[1:8]").granule(), 1u);
   EXPECT_EQ(layout("1048576").granule(), kMaxGranule);
-  EXPECT_EQ(Layout().granule(), 0u);
+  EXPECT_EQ(TypeMap().granule(), 0u);
   EXPECT_EQ(layout("3x[0:8 24:8]/32").pieces(), 4u)
       << "the last piece of a copy goes on in the next";
 }
 
-TEST(Layout, ALongTextIsEmptyAndAShortOneOfManyPiecesIsNot) {
+TEST(TypeMap, ALongTextIsEmptyAndAShortOneOfManyPiecesIsNot) {
   EXPECT_EQ(layout("1000000x8/16").text(20), "1000000x8/16");
   EXPECT_EQ(layout("1000000x8/16").text(11), "");
   std::vector<std::int64_t> places;
   for (std::int64_t i = 0; i < 1000; ++i) places.push_back(i * i * 16);
-  const Layout list = Layout::make_indexed(Layout::block(8), places, std::vector<std::uint64_t>{1});
+  const TypeMap list =
+      TypeMap::make_indexed(TypeMap::block(8), places, std::vector<std::uint64_t>{1});
   EXPECT_GT(list.text().size(), 8192u);
   EXPECT_EQ(list.text(8192), "");
 }
 
-TEST(Layout, ToleratesHugeCounts) {
-  const Layout huge = Layout::repeat(layout("1@0+2"), std::uint64_t{1} << 61, 2);
+TEST(TypeMap, ToleratesHugeCounts) {
+  const TypeMap huge = TypeMap::repeat(layout("1@0+2"), std::uint64_t{1} << 61, 2);
   EXPECT_EQ(huge.size(), std::uint64_t{1} << 61);
   EXPECT_EQ(runs(Cursor(huge, (std::uint64_t{1} << 61) - 2, 2)),
             "4611686018427387900+1 4611686018427387902+1");
-  EXPECT_EQ(Layout::repeat(Layout::block(1), std::uint64_t{1} << 62, 1).text(),
+  EXPECT_EQ(TypeMap::repeat(TypeMap::block(1), std::uint64_t{1} << 62, 1).text(),
             "4611686018427387904");
 }
 
-TEST(Layout, KeepsLongListsCompact) {
+TEST(TypeMap, KeepsLongListsCompact) {
   std::vector<std::int64_t> places;
   std::vector<std::uint64_t> counts;
   for (std::int64_t i = 0; i < 100000; ++i) {
     places.push_back(i * 40 + i % 3);
     counts.push_back(1 + static_cast<std::uint64_t>(i % 4));
   }
-  const Layout list = Layout::make_indexed(Layout::block(8), places, counts);
+  const TypeMap list = TypeMap::make_indexed(TypeMap::block(8), places, counts);
   EXPECT_EQ(list.pieces(), 100000u);
   EXPECT_TRUE(list.monotonic());
   EXPECT_EQ(runs(Cursor(list, list.size() - 32, 32)), std::to_string(places.back()) + "+32");
@@ -170,23 +171,23 @@ TEST(FileView, CountsBytesOfItsTiles) {
 }
 
 TEST(FileView, FindsTheRunOfAnAccessWithinABlock) {
-  const auto find = [](const Layout& filetype, std::uint64_t position, std::uint64_t bytes) {
+  const auto find = [](const TypeMap& filetype, std::uint64_t position, std::uint64_t bytes) {
     return FileView{.displacement = 1000, .filetype = filetype}.find_run(position, bytes);
   };
   using base::Extent;
-  EXPECT_EQ(find(Layout::block(1), 5, 10), (Extent{1005, 1015}));
-  const auto turn = *Layout::parse("[16:8]@0+32");
+  EXPECT_EQ(find(TypeMap::block(1), 5, 10), (Extent{1005, 1015}));
+  const auto turn = *TypeMap::parse("[16:8]@0+32");
   EXPECT_EQ(find(turn, 0, 8), (Extent{1016, 1024}));
   EXPECT_EQ(find(turn, 18, 6), (Extent{1082, 1088}));
   EXPECT_TRUE(find(turn, 18, 7).empty()) << "of two copies";
-  const auto strip = *Layout::parse("4x8/16");
+  const auto strip = *TypeMap::parse("4x8/16");
   EXPECT_EQ(find(strip, 8, 8), (Extent{1016, 1024}));
   EXPECT_EQ(find(strip, 32 + 24 + 1, 2), (Extent{1000 + 56 + 48 + 1, 1000 + 56 + 48 + 3}));
   EXPECT_TRUE(find(strip, 4, 8).empty()) << "of two blocks";
   EXPECT_TRUE(find(turn, 0, 0).empty());
-  EXPECT_TRUE(find(Layout(), 0, 8).empty());
+  EXPECT_TRUE(find(TypeMap(), 0, 8).empty());
   EXPECT_TRUE(find(turn, std::uint64_t{1} << 62, 8).empty()) << "behind the largest file";
-  EXPECT_TRUE(find(Layout::block(1), INT64_MAX - 1004, 8).empty());
+  EXPECT_TRUE(find(TypeMap::block(1), INT64_MAX - 1004, 8).empty());
 }
 
 TEST(Summary, IsOfTheBytesTouched) {
@@ -199,7 +200,7 @@ TEST(Summary, IsOfTheBytesTouched) {
   EXPECT_EQ(summary.pieces, 2u);
   EXPECT_EQ(summary.granule, 64u);
   EXPECT_EQ(summary.memory_pieces, 1u);
-  access.view.filetype = Layout::block(1);
+  access.view.filetype = TypeMap::block(1);
   access.bytes = 8192;
   EXPECT_EQ(summarise(access).granule, 64u) << "a plain view: only where it begins and ends counts";
   access.bytes = 0;
