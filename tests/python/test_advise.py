@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pario.cli import main
 from pario.cli.advise import describe, parse_allowed
 from pario.see.analyze.advise import advise, patterns, render
 from pario.see.analyze.model import Analysis, FileSetting, Finding, Fix
@@ -202,3 +203,23 @@ def test_the_command_writes_the_file_and_prints_its_use(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "no findings" in done.stderr
     assert load(tmp_path / "pario.toml").sections == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--on", "nowhere"), "nowhere is no directory; expected one on the file system to test"),
+        (("-o", "nowhere/pario.toml"), "cannot write nowhere/pario.toml: expected the name of a"),
+        (("-o", "."), "cannot write .: expected the name of a file"),
+    ],
+)
+def test_wrong_places_are_refused_before_the_logs_are_read(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["advise", "missing.pario", *words]) == 2
+    assert f"pario advise: {said}" in capsys.readouterr().err

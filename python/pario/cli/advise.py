@@ -58,6 +58,7 @@ def parse_allowed(keys_text: str) -> tuple[tuple[str, ...], list[str]]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the file, and print its repairs on standard error."""
+    from pario.prove.replay.perform import expect_scratch
     from pario.see.analyze import analyze
     from pario.see.analyze.advise import render
     from pario.see.tables import read
@@ -66,6 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
     logs = [*map(Path, words), *arguments.logs]
     if not logs:
         raise ParioError("no log given; expected: pario advise LOG")
+    if arguments.on and arguments.measure:
+        expect_scratch(arguments.on)
+    expect_writable(arguments.output)
     with progress("pario: reading the logs"):
         job = read(logs)
         analysis = analyze(job)
