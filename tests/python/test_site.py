@@ -114,6 +114,16 @@ def test_a_page_that_is_not_reference_has_two_screens_at_most(page: Path) -> Non
     assert lines <= (65 if page.name == "README.md" else 130)
 
 
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")], ids=lambda page: page.stem
+)
+def test_a_block_of_code_begins_after_an_empty_line_or_a_title(page: Path) -> None:
+    """Indented lines after a line of text belong to its paragraph."""
+    text = re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    glued = re.findall(r"^(?![-*#|>:]|\d+\. )(\S.*)\n {4}(?=\S)", text, re.MULTILINE)
+    assert glued == []
+
+
 def test_links_out_of_the_site_become_names_of_files() -> None:
     text = "See [the core](../src/README.md) and [findings](findings.md#top)."
     expected = "See the core (`src/README.md`) and [findings](findings.md#top)."
