@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -335,6 +336,50 @@ for number in range(2):
     job = read([record_run(tmp_path, program)])
     script = script_of(job)
     assert fidelity(job, script, perform(script, tmp_path)).exact
+
+
+@pytest.mark.system
+def test_redirections_of_a_shell_leave_no_descriptors_open(tmp_path: Path) -> None:
+    """A shell closes the file of a redirection by dup2() of another one."""
+    (tmp_path / "loop.sh").write_text("for i in $(seq 700); do echo $i >> log.txt; done\n")
+    command = [sys.executable, "-m", "pario", "run", "--no-report", "-o", "log", "--"]
+    run_command([*command, "bash", "loop.sh"], cwd=tmp_path, status=0)
+    job = read([tmp_path / "log"])
+    script = script_of(job)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (512, hard))
+    try:
+        both = counts(fidelity(job, script, perform(script, tmp_path)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert both["posix", "opens"][0] == both["posix", "opens"][1] >= 700
+
+
+@pytest.mark.system
+def test_removed_directories_and_files_without_names_are_replayed(tmp_path: Path) -> None:
+    program = """\
+import os, shutil
+os.makedirs("made/empty")
+out = os.open("made/out", os.O_CREAT | os.O_WRONLY)
+os.write(out, b"1234")
+os.close(out)
+shutil.rmtree("made")  # by unlinkat() with a flag for directories
+for number in range(2):
+    unnamed = os.open("unnamed", os.O_TMPFILE | os.O_RDWR)
+    os.write(unnamed, b"12345678")
+    os.close(unnamed)
+"""
+    (tmp_path / "unnamed").mkdir()
+    try:
+        os.close(os.open(tmp_path, os.O_TMPFILE | os.O_RDWR))
+    except OSError:
+        program = program[: program.index("for")]  # the file system has no files without names
+    job = read([record_run(tmp_path, program)])
+    script = script_of(job)
+    both = counts(fidelity(job, script, perform(script, tmp_path)))
+    assert both["posix", "writes"][0] == both["posix", "writes"][1]
+    assert script.left_out["unlinkat"] == 1
+    assert not {"made", "unnamed"} & {Path(script.paths[made.path]).name for made in script.files}
 
 
 @pytest.mark.system

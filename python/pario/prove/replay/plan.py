@@ -258,13 +258,14 @@ class _Plan:
     def _make_attachments(
         self, found: Assignment, made: NDArray[Any], chosen: NDArray[Any], places: NDArray[Any]
     ) -> NDArray[Any]:
-        calls = chosen[np.array(found.attach, int)] if found.attach else np.zeros(0, int)
+        """The operations that attach descriptors, and those that close some that no call closes."""
+        closing, slots = (np.array(found.closed, int).reshape(-1, 2)).T
+        calls = chosen[np.concatenate([np.array(found.attach, int), closing])]
+        count = len(found.attach)
         attached = np.zeros(len(calls), OPERATION)
-        attached["verb"], attached["slot"], attached["offset"] = (
-            numbers()["attach"],
-            made["slot"][calls],
-            os.O_RDWR | os.O_CREAT,
-        )
+        attached["verb"][:count], attached["verb"][count:] = numbers()["attach"], numbers()["close"]
+        attached["slot"] = np.concatenate([made["slot"][calls[:count]], slots])
+        attached["offset"] = os.O_RDWR | os.O_CREAT
         attached["path"] = attached["other"] = places[calls]
         return attached
 

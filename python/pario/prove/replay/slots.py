@@ -30,12 +30,14 @@ class Calls:
 @dataclass
 class Assignment:
     """The result of :func:`assign`. ``attach``: calls whose slot gets a descriptor before them;
-    ``source``: the slots that dup and fdopen copy."""
+    ``source``: the slots that dup and fdopen copy; ``closed``: calls, and a slot that is closed
+    before each of them."""
 
     slot: NDArray[Any]
     source: NDArray[Any]
     verb: NDArray[Any]
     attach: list[int] = field(default_factory=list)
+    closed: list[tuple[int, int]] = field(default_factory=list)
     dropped: list[int] = field(default_factory=list)
     count: int = 0
 
@@ -86,6 +88,8 @@ def _by_file(files: NDArray[Any], members: NDArray[Any]) -> Iterator[NDArray[Any
     return (part for part in np.split(members[order], cuts) if len(part))
 
 
+#: The most descriptors of one file that a process is expected to have open.
+_MOST_OPEN = 256
 #: Verbs that a descriptor with an access mode does not permit.
 _FORBIDDEN = {
     os.O_RDONLY: frozenset(
@@ -95,7 +99,7 @@ _FORBIDDEN = {
 }
 
 
-@dataclass
+@dataclass(eq=False)
 class _Open:
     slot: int
     stdio: bool
@@ -162,16 +166,30 @@ class _Walk:
             if verb == "fdopen":
                 self._open.remove(source)
         self._open.append(new)
+        if len(self._open) > _MOST_OPEN:
+            self._close_oldest(call)
+
+    def _close_oldest(self, call: int) -> None:
+        """Close the descriptor that was not used for the longest time: dup2() closes descriptors
+        without a call of its own, as in redirections of shells."""
+        oldest = next((one for one in self._open if not one.stdio), None)
+        if oldest:
+            self._open.remove(oldest)
+            self._found.closed.append((call, oldest.slot))
 
     def _choose(self, stdio: bool, offset: int, verb: str) -> _Open | None:
         """The open file whose position is the offset, else the last used one; if possible one that
         permits the verb."""
-        of_layer = [one for one in self._open if one.stdio == stdio]
-        of_layer = [one for one in of_layer if one.permits(verb)] or of_layer
-        return next(
-            (one for one in reversed(of_layer) if one.position == offset),
-            of_layer[-1] if of_layer else None,
-        )
+        last: dict[bool, _Open] = {}  # by permission, the best of each
+        for one in reversed(self._open):
+            if one.stdio != stdio:
+                continue
+            allowed = one.permits(verb)
+            if allowed and one.position == offset:
+                return one
+            if allowed not in last or (last[allowed].position != offset == one.position):
+                last[allowed] = one
+        return last.get(True) or last.get(False)
 
     def _attach(self, call: int, stdio: bool, verb: str) -> _Open | None:
         """Add a descriptor of unknown origin: from the parent, from a message, or from a log
