@@ -12,7 +12,11 @@ from pario.prove.replay import collective, missing, order
 from pario.prove.replay.beginning import Beginning, cut, end_of_beginning
 from pario.prove.replay.collective import MPIIO
 from pario.prove.replay.errors import ReplayError
-from pario.prove.replay.prepared import find_existing_files, sizes_at_first
+from pario.prove.replay.prepared import (
+    find_directories,
+    find_existing_files,
+    sizes_at_first,
+)
 from pario.prove.replay.script import (
     AS_MPIIO,
     AS_POSIX,
@@ -196,6 +200,8 @@ class _Plan:
         failed = (events["flags"] & _FAILED) != 0
         may = np.isin(verb, [known[name] for name in (*ON_PATHS, "open", "fopen")])
         played = (verb >= 0) & (~failed | may)
+        if (removals := verb == known["unlink"]).any():  # of files, with unlinkat() of directories
+            played &= ~(removals & np.isin(events["file"], [*find_directories(self._job)]))
         chosen = np.flatnonzero(played & ~failed)
         files = collective.number_files(events)
         calls = events[chosen]

@@ -4,6 +4,7 @@ run."""
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -15,6 +16,8 @@ from pario.prove.replay.script import FileMade
 from pario.see.analyze.rules.access import MOST_KEPT
 from pario.see.tables.model import EVENT_KINDS, IN_VIEW, LAYERS, Job
 
+_OF_DIRECTORIES = re.compile(r"mkdir(at)?|mkdtemp|rmdir")
+_POSIX = LAYERS.index("posix")
 _MPI_MODE_CREATE = 1  # in every MPI library
 _OPEN, _READ = EVENT_KINDS.index("open"), EVENT_KINDS.index("read")
 _FAILED = 1
@@ -35,13 +38,27 @@ def find_existing_files(
     events = job.events[rows]
     events = events[(events["flags"] & _FAILED) == 0]
     files, first = np.unique(events["file"], return_index=True)
-    directories = {
-        int(file) for file in job.records["file"][(job.records["kind"] & 0o170000) == stat.S_IFDIR]
-    }
+    directories = find_directories(job)
     made = list(_files(job, events, zip(files.tolist(), first.tolist(), strict=True), directories))
     return [FileMade(paths[file], size, find_pieces(events, file, size)) for file, size in made], (
         sorted(paths[file] for file in directories & paths.keys())
     )
+
+
+def find_directories(job: Job) -> set[int]:
+    """The rows of ``job.files`` that are directories: by their type, by calls that make or remove
+    directories or open a file without a name there, or because other paths lie below them."""
+    events, records = job.events, job.records
+    unnamed = (events["kind"] == _OPEN) & ((events["offset"] & os.O_TMPFILE) == os.O_TMPFILE)
+    named = job.select_functions(_OF_DIRECTORIES.fullmatch)[events["function"]]
+    known = events["file"][(events["layer"] == _POSIX) & (events["file"] >= 0) & (unnamed | named)]
+    typed = records["file"][(records["kind"] & 0o170000) == stat.S_IFDIR]
+    above = set[str]()
+    for path in job.paths:
+        while (path := path.rpartition("/")[0]) and path not in above:
+            above.add(path)
+    rows = (number for number, path in enumerate(job.files["path"]) if job.paths[path] in above)
+    return {*map(int, known), *map(int, typed), *rows}
 
 
 def find_pieces(events: NDArray[Any], file: int, size: int) -> tuple[tuple[int, int], ...] | None:
