@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from pario.prove.replay.collective import ALONE
 from pario.prove.replay.script import BARRIER, MPI, Script
-from pario.see.tables.model import EVENT_KINDS
+from pario.see.tables.model import EVENT_KINDS, Job
 
-_WRITE, _READ = EVENT_KINDS.index("write"), EVENT_KINDS.index("read")
+_WRITE, _READ, _RESIZE = (EVENT_KINDS.index(kind) for kind in ("write", "read", "truncate"))
+#: Bytes of a block of a file system, the least that a write takes from its space.
+_BLOCK = 4096
 #: Calls on an open file that are collective over the ranks that opened it, beside transfers.
 _TOGETHER = ("Open", "Close", "Set_view", "Set_size", "Preallocate", "Sync")
 
@@ -24,12 +26,39 @@ class Beginning:
     """The limits of a beginning. It ends as soon as one of them is reached."""
 
     seconds: float = inf  # in played calls, of the process that spends most in them
-    size: float = inf  # bytes that all processes read and write
+    size: float = inf  # bytes that all processes read, and that their files take
 
 
-def end_of_beginning(events: NDArray[Any], lanes: NDArray[Any], beginning: Beginning) -> float:
+def count_space(job: Job, rows: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the bytes that each event takes from the space of a file system, at most: a small
+    write takes a block if it is the first one there, a preallocation its length."""
+    events = job.events[rows]
+    length, offset = np.maximum(events["length"], 0), events["offset"]
+    writes = events["kind"] == _WRITE
+    taken = np.where(writes | (events["kind"] == _RESIZE), length, 0).astype(np.float64)
+    small = np.flatnonzero(writes & (length > 0) & (length < _BLOCK) & (offset >= 0))
+    taken[small] = 0
+    ends = (offset[small], offset[small] + length[small] - 1)
+    blocks = _find_first(events["file"][small], *(end // _BLOCK for end in ends))
+    np.add.at(taken, small[blocks], _BLOCK)
+    sizes = np.flatnonzero(job.select_functions("MPI_File_preallocate".__eq__)[events["function"]])
+    first = sizes[_find_first(events["file"][sizes], offset[sizes])]
+    taken[first] = np.maximum(offset[first], 0)
+    return taken
+
+
+def _find_first(files: NDArray[Any], *places: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the first row of each place in each file; one for each of them."""
+    numbers = [place * (files.max(initial=0) + 1) + files for place in places]
+    first = np.unique(np.stack(numbers, axis=1), return_index=True)[1]
+    return np.asarray(first // len(places))
+
+
+def end_of_beginning(
+    events: NDArray[Any], lanes: NDArray[Any], space: NDArray[Any], beginning: Beginning
+) -> float:
     """Return the start time of the last event of a beginning. ``events``: the played ones, in
-    order of time; ``lanes``: their processes."""
+    order of time; ``lanes``: their processes; ``space``: of :func:`count_space`."""
     if not len(events):
         return inf
     seconds = np.maximum(events["end"] - events["start"], 0.0)
@@ -37,8 +66,8 @@ def end_of_beginning(events: NDArray[Any], lanes: NDArray[Any], beginning: Begin
     for lane in np.unique(lanes):
         mine = np.flatnonzero(lanes == lane)
         over[mine] = np.cumsum(seconds[mine]) > beginning.seconds
-    moved = np.isin(events["kind"], (_READ, _WRITE))
-    over |= np.cumsum(np.where(moved, events["length"], 0).astype(np.float64)) > beginning.size
+    reads = np.where(events["kind"] == _READ, events["length"], 0)
+    over |= np.cumsum(reads + space) > beginning.size
     first = np.flatnonzero(over)
     return float(events["start"][first[0]]) if len(first) else inf
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pario.prove.replay import collective, missing, order
-from pario.prove.replay.beginning import Beginning, cut, end_of_beginning
+from pario.prove.replay.beginning import Beginning, count_space, cut, end_of_beginning
 from pario.prove.replay.collective import MPIIO
 from pario.prove.replay.errors import ReplayError
 from pario.prove.replay.prepared import (
@@ -33,7 +34,7 @@ from pario.prove.replay.verbs import ON_PATHS, numbers, verb_of
 from pario.see.analyze.cells import find_rows
 from pario.see.analyze.scope import MISSING
 from pario.see.analyze.split import Times
-from pario.see.tables.model import EVENT_KINDS, FILE_LAYERS, LAYERS, Job
+from pario.see.tables.model import FILE_LAYERS, LAYERS, Job
 
 _FAILED, _IN_MPIIO, _IN_MPI = 1, 2, 4
 _STDIO = LAYERS.index("stdio")
@@ -70,6 +71,7 @@ class _Plan:
         self._lanes = times.lanes.of(job.events["process"])
         self._why_not = ""
         self.rows = self._choose_events()
+        self._played = np.ones(len(self.rows), bool)  # without the calls that are left out
 
     def _choose_events(self) -> NDArray[Any]:
         """The rows of the events to play, in order of time: MPI-IO calls if they can be played,
@@ -126,22 +128,27 @@ class _Plan:
         ]
         return script
 
+    @cached_property
+    def _space(self) -> NDArray[np.float64]:
+        """The bytes that each call takes from the space of the file system."""
+        return count_space(self._job, self.rows)
+
     def _end(self) -> float:
         """The time from which on calls are not played."""
-        return end_of_beginning(
-            self._job.events[self.rows], self._lanes[self.rows], self._beginning or Beginning()
-        )
+        rows, space = self.rows[self._played], self._space[self._played]
+        beginning = self._beginning or Beginning()
+        return end_of_beginning(self._job.events[rows], self._lanes[rows], space, beginning)
 
     def _sum_up(self, end: float) -> tuple[int, float]:
-        """The bytes that the calls write which start before a time, and the seconds that they took
-        in the process that spent most in them."""
-        played = self.rows[self._job.events["start"][self.rows] < end]
+        """The space that the played calls before a time take, and the seconds that they took in the
+        process that spent most in them."""
+        early = self._played & (self._job.events["start"][self.rows] < end)
+        played = self.rows[early]
         events = self._job.events[played]
-        writes = events["kind"] == EVENT_KINDS.index("write")
         seconds = np.bincount(
             self._lanes[played], np.maximum(events["end"] - events["start"], 0.0), minlength=1
         )
-        return int(events["length"][writes].sum()), float(seconds.max())
+        return int(self._space[early].sum()), float(seconds.max(initial=0.0))
 
     def _operations(self, script: Script, paths: NDArray[Any]) -> tuple[NDArray[Any], ...]:
         """The operations, with the start time, the order at equal times and the lane of each."""
@@ -161,6 +168,7 @@ class _Plan:
             script.mpiio = f"{AS_POSIX}{self._why_not}" if self._why_not else AS_MPIIO
         made["path"] = paths
         attached["path"] = paths[attached["path"]]
+        self._played = played
         kept = self.rows[played]
         barriers = self._barriers(script, kept)
         pauses = self._pauses(np.concatenate([kept, *(rows for _, rows, _ in barriers)]))

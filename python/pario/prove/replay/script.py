@@ -88,7 +88,7 @@ class Script:
     slots: int = 0
     mpiio: str = ""  # the way in which MPI-IO calls are played, in words; empty: none
     left_out: dict[str, int] = field(default_factory=dict)  # calls that are not played, by function
-    written: int = 0  # bytes that its calls write
+    written: int = 0  # bytes that its calls take from the space of the file system, at most
     seconds: float = 0.0  # of its calls in the run, in the process that spent most in them
     share: float = 1.0  # of the run's operations that it holds; below 1: only the beginning
 
