@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +124,28 @@ def test_a_promise_is_the_measured_gain() -> None:
     (repaired,) = advice.repaired
     assert repaired.seconds == pytest.approx(0.19)
     assert "worth 0.19 s as measured" in next(describe_advice(advice))
+
+
+def test_settings_save_nothing_in_calls_that_replays_leave_out() -> None:
+    analysis = with_io(run(finding(BUFFERS)), 10.0)
+    one = remedy(analysis, name="buffers")
+    found = measure_remedies(analysis, (one,), as_it_is=1.0, buffers=0.5)
+    for seconds, saved in ((inf, 5.0), (20.0, 5.0), (2.0, 1.0)):
+        (repaired,) = advise_measured(analysis, replace(found, seconds=seconds)).repaired
+        assert repaired.seconds == pytest.approx(saved)
+        assert repaired.most == pytest.approx(saved)
+
+
+def test_a_run_without_replayed_calls_has_none_of_their_seconds() -> None:
+    job = make_job(1, wall=9.0)
+    step = np.arange(4)
+    names = {"kind": "other", "function": "rename"}
+    add_events(job, 0, "/out/a", start=step, duration=0.5, function="write", length=10)
+    add_events(job, 0, "/out/a", start=4 + step, duration=0.9, **names)
+    script = script_of(job, partial=True)
+    assert (script.seconds, script.whole_seconds) == (pytest.approx(2.0), pytest.approx(2.0))
+    part = script_of(job, partial=True, beginning=Beginning(seconds=1.2))
+    assert (part.seconds, part.whole_seconds) == (pytest.approx(1.0), pytest.approx(2.0))
 
 
 def test_settings_that_repair_the_same_seconds_are_not_promised_twice() -> None:

@@ -29,6 +29,8 @@ MEASURE_HELP = (
     " estimates)"
 )
 MEASURE: dict[str, Any] = {"type": seconds_or_none, "default": 60.0, "metavar": "SECONDS"}
+#: The share of the seconds in I/O below which the calls that replays make are not all that matter.
+MOSTLY = 0.9
 #: The parsing of ``--allow``, with the keys of risky settings or without.
 ALLOW: dict[str, Any] = {"nargs": "?", "const": "all", "default": "", "metavar": "KEY,..."}
 
@@ -77,7 +79,8 @@ def advise_by_replays(
             return estimated, rejected
         reason = f"pario: the seconds are estimates, not measured by replays: {error}"
         return estimated, [*rejected, reason]
-    return advise_measured(analysis, measured, allowed), [*rejected, *describe(measured)]
+    lines = [*rejected, *describe(measured), *_describe_left_out(analysis, measured)]
+    return advise_measured(analysis, measured, allowed), lines
 
 
 def _leave_out_rejected(
@@ -151,6 +154,16 @@ def describe(measured: Measurement) -> Iterator[str]:
         yield f"  {time:>8}  {one.remedy.name}{beside}{_judgement(one, measured)}"
     if measured.untried:
         yield f"pario: not tried, for want of replays: {', '.join(measured.untried)}"
+
+
+def _describe_left_out(analysis: Analysis, measured: Measurement) -> Iterator[str]:
+    """Yield a line if calls that replays leave out took a good part of the time."""
+    io = analysis.verdict.critical.io
+    if measured.seconds < MOSTLY * io:
+        yield (
+            f"pario: replays make the calls that took {wording.seconds(measured.seconds)} of the"
+            f" {wording.seconds(io)} that the run spent in I/O, and leave the others out"
+        )
 
 
 def _judgement(one: Measured, measured: Measurement) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,7 @@ class _Plan:
             script.files = [file for file in script.files if file.path in used]
             script.share = float(np.mean(kept))
         script.written, script.seconds = self._sum_up(end)
+        script.whole_seconds = self._sum_up(inf)[1]
         seats = range(script.ranks) if script.ranks else np.unique(lanes).tolist()
         script.seats = [
             operations[np.searchsorted(lanes, seat) : np.searchsorted(lanes, seat, "right")]

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,7 @@ class Script:
     left_out: dict[str, int] = field(default_factory=dict)  # calls that are not played, by function
     written: int = 0  # bytes that its calls take from the space of the file system, at most
     seconds: float = 0.0  # of its calls in the run, in the process that spent most in them
+    whole_seconds: float = inf  # the same of all calls that a replay of the whole run makes
     share: float = 1.0  # of the run's operations that it holds; below 1: only the beginning
 
     @property

@@ -219,7 +219,8 @@ def advise_measured(
         for finding in one.remedy.findings
     }
     kept = {finding.title for finding in chosen.remedy.findings} if chosen else set()
-    io = analysis.verdict.critical.io
+    # Settings save nothing in calls that replays leave out.
+    io = min(analysis.verdict.critical.io, measurement.seconds)
     together = _find_share_together(chosen, alone)
     findings = tuple(
         _set_seconds(finding, alone[finding.title], together * io, kept=finding.title in kept)
@@ -260,7 +261,7 @@ def _find_share_together(chosen: Measured | None, alone: Mapping[str, Measured])
 
 def _set_seconds(finding: Finding, found: Measured, io: float, *, kept: bool) -> Finding:
     """A finding with the seconds that its remedy saved in replays, in proportion to the run, whose
-    seconds in I/O are ``io``."""
+    seconds in the replayed calls are ``io``."""
     if found.failure:
         why_not = f"a replay with {found.remedy.name} failed: {found.failure}"
         return replace(finding, settings=(), why_not=why_not)

@@ -101,6 +101,7 @@ class Measurement:
     share: float = 1.0  # of the run's calls that were replayed
     untried: tuple[str, ...] = ()  # remedies for which no replay was left
     replays: int = 0  # in all
+    seconds: float = inf  # of the run in all calls that replays make
 
     @property
     def chosen(self) -> Measured | None:
@@ -148,6 +149,7 @@ def measure(
         plan.script.share,
         tuple(rounds.untried),
         rounds.count,
+        plan.script.whole_seconds,
     )
 
 
