@@ -29,6 +29,15 @@ Bytes subfile_pattern(std::size_t length) {
   return data;
 }
 
+/// The open descriptors of this process that refer to a file.
+long count_descriptors(const std::string& path) {
+  return std::ranges::count_if(std::filesystem::directory_iterator("/proc/self/fd"),
+                               [&](const auto& entry) {
+                                 std::error_code gone;
+                                 return std::filesystem::read_symlink(entry.path(), gone) == path;
+                               });
+}
+
 class Subfiles : public testing::Test {
  protected:
   std::unique_ptr<File> open_file(int flags, std::uint32_t subfiles = 1) {
@@ -111,6 +120,16 @@ TEST_F(Subfiles, RemovalLeavesFilesOfOthersAlone) {
   make(subfile_pattern(10));
   ASSERT_TRUE(remove(path).ok());
   EXPECT_EQ(names(), (std::vector<std::string>{"file.subfiles", "file.subfiles/mine"}));
+}
+
+TEST_F(Subfiles, AreAllSyncedByAHandleThatHasWrittenNone) {
+  const auto writer = open_file(O_RDWR | O_CREAT, kFiles), other = open_file(O_RDWR);
+  ASSERT_TRUE(writer->write(kUnit, subfile_pattern(2 * kUnit)).ok());
+  const auto before = names();
+  EXPECT_EQ(count_descriptors(path + ".subfiles/2"), 1);
+  ASSERT_TRUE(other->sync().ok());
+  EXPECT_EQ(count_descriptors(path + ".subfiles/2"), 2) << "a file is opened to be synced";
+  EXPECT_EQ(names(), before);
 }
 
 TEST_F(Subfiles, JoinMakesOneFileForEverybody) {

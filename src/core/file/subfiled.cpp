@@ -48,9 +48,7 @@ class SubfiledFile final : public Member {
   base::Result<std::uint64_t> size() override;
   base::Status resize(std::uint64_t size) override;
   base::Status preallocate(std::uint64_t size) override;
-  base::Status sync() override {
-    return for_open_parts([](File& part) { return part.sync(); });
-  }
+  base::Status sync() override;
   base::Status lock(base::Extent where, bool exclusive) override {
     return named_->lock(where, exclusive);
   }
@@ -152,6 +150,19 @@ base::Status SubfiledFile::preallocate(std::uint64_t size) {
       return status;
   }
   return {};
+}
+
+/// Syncs all files that exist, also those that this process has not opened: its node has one
+/// caller, and other processes write other files.
+base::Status SubfiledFile::sync() {
+  base::Status first;
+  for (std::uint32_t number = 0; number < map_.files; ++number) {
+    if (::access(path_of_subfile(path(), number).c_str(), F_OK) != 0) continue;
+    const base::Result<File*> opened = part(number);
+    base::Status status = opened.ok() ? (*opened)->sync() : opened.status();
+    if (first.ok() && !status.ok()) first = std::move(status);
+  }
+  return first;
 }
 
 /// Ranges beyond the end of a part but within the whole file read as zeros.
