@@ -149,8 +149,8 @@ class SharedPointer {
   /// Adds `bytes` and returns the position before. Independent.
   base::Result<std::uint64_t> advance(std::uint64_t bytes);
   base::Result<std::uint64_t> position();
-  /// Collective; `position` must be the same on all ranks.
-  base::Status seek(std::uint64_t position);
+  /// Collective: sets the pointer to the position that rank 0 gives, and returns that.
+  base::Result<std::uint64_t> seek(std::uint64_t position);
   /// False if this rank has not moved the pointer since the file was opened or the pointer was set
   /// to 0. If it is false on all ranks, the pointer is 0.
   bool has_moved() const { return has_moved_.load(); }

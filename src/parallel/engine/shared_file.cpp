@@ -253,7 +253,7 @@ base::Status SharedFile::begin_view(const hints::FileHints& hints, const base::S
   const unsigned needs = join_needs(*notices);
   if ((needs & kOtherHints) != 0)
     if (base::Status set = set_agreed_hints(*state_, hints, name); !set) return set;
-  return (needs & kPointerReset) != 0 ? state_->pointer->seek(0) : base::Status();
+  return (needs & kPointerReset) != 0 ? state_->pointer->seek(0).status() : base::Status();
 }
 
 std::uint64_t SharedFile::policy_number() const { return state_->context.policy_number(); }

@@ -33,14 +33,18 @@ Position SharedPointer::advance(std::uint64_t bytes) {
 
 Position SharedPointer::position() { return advance(0); }
 
-base::Status SharedPointer::seek(std::uint64_t position) {
+Position SharedPointer::seek(std::uint64_t position) {
   transfers_.finish_started();
-  const Call call = context_.describe_call(kSeek, base::xxh64(&position, sizeof position));
-  if (const auto met = transfers_.calls().meet(call); !met) return met.status();
-  has_moved_ = position != 0;
-  base::Status mine = context_.is_first() ? store_->set(position) : base::Status();
+  Call call = context_.describe_call(kSeek);
+  call.summary.bytes = position;
+  const auto notices = transfers_.calls().meet(call);
+  if (!notices) return notices.error();
+  const std::uint64_t agreed = notices->front().summary.bytes;
+  has_moved_ = agreed != 0;
+  base::Status mine = context_.is_first() ? store_->set(agreed) : base::Status();
   if (!mine) mine = context_.complete_error(mine.error(), kSeek);
-  return transfers_.calls().agree(mine, call);
+  const base::Status all = transfers_.calls().agree(mine, call);
+  return all ? Position(agreed) : all.error();
 }
 
 Position SharedPointer::order(std::uint64_t bytes, const char* name) {

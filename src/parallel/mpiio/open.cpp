@@ -111,12 +111,15 @@ base::Result<std::unique_ptr<engine::SharedFile>> open_shared(
              .rejected = std::move(hints.rejected)});
 }
 
-/// Moves both pointers to the end of the file. Collective.
+/// Moves both pointers to the end of the file, as rank 0 sees it: another program may append to it
+/// at the same time. Collective.
 Outcome go_to_end(OpenFile& file) {
   const auto size = file.shared->size();
   if (!size.ok()) return outcome_of(size.error());
-  file.position = *size;
-  return outcome_of(file.shared->pointer().seek(*size));
+  const auto end = file.shared->pointer().seek(*size);
+  if (!end.ok()) return outcome_of(end.error());
+  file.position = *end;
+  return {};
 }
 
 Outcome open_file(const Call& call, OpenFile& file) {

@@ -120,7 +120,8 @@ Outcome check_pointers(const Call& call, const OpenFile& file) {
                 "the file was opened with MPI_MODE_SEQUENTIAL");
 }
 
-/// True if the accesses of other ranks change the destination of MPI_File_seek_shared.
+/// True if accesses change the destination of MPI_File_seek_shared: those of other ranks, or those
+/// of another program, so that ranks may compute different ones.
 bool depends_on_accesses(int whence) {
   return whence == k(MPI_SEEK_CUR) || whence == k(MPI_SEEK_END);
 }
@@ -236,16 +237,19 @@ Word get_position(const Call& call) {
 Word seek_shared(const Call& call) {
   return on_file(call, [&](OpenFile& file) -> Outcome {
     std::uint64_t position = 0;
+    const std::uint64_t arguments = call[1] ^ static_cast<std::uint64_t>(call.integer(2)) << 48;
     Outcome outcome = check_pointers(call, file);
     if (outcome.ok() && depends_on_accesses(call.integer(2))) {
-      outcome = agree(call, file, {}, call[1]);  // other ranks may still be in their accesses
+      outcome = agree(call, file, {}, arguments);  // other ranks may still be in their accesses
       if (!outcome.ok()) return outcome;
     }
     const auto current = file.shared->pointer().position();
     if (outcome.ok() && !current.ok()) outcome = outcome_of(current.error());
     if (outcome.ok()) outcome = destination(call, file, *current, position);
-    outcome = agree(call, file, outcome, position);
-    return outcome.ok() ? outcome_of(file.shared->pointer().seek(position)) : outcome;
+    outcome = agree(call, file, outcome, arguments);
+    if (!outcome.ok()) return outcome;
+    const auto agreed = file.shared->pointer().seek(position);
+    return agreed.ok() ? Outcome{} : outcome_of(agreed.error());
   });
 }
 
