@@ -26,9 +26,9 @@ struct View {
 /// A started access, and the conversion of its outcome.
 struct Started {
   std::shared_ptr<engine::Operation> operation;
-  /// Called once, by a thread of the program, when the operation is complete. Returns the bytes of
+  /// Called once, by a thread of the program, when the operation is complete. `bytes`: those of
   /// memory that were read or written.
-  std::function<std::uint64_t(std::uint64_t moved)> finish;
+  std::function<Outcome(std::uint64_t moved, std::uint64_t& bytes)> finish;
 };
 
 struct Mode {

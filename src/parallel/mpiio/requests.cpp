@@ -273,10 +273,9 @@ void set_status(Word status, std::uint64_t bytes) {
 
 Outcome finish(Started& started, std::uint64_t& bytes) {
   bytes = 0;
+  const auto finish = std::exchange(started.finish, {});  // frees its datatype in this thread
   const auto& result = started.operation->result();
-  if (!result.ok()) return outcome_of(result.error());
-  bytes = started.finish(*result);
-  return {};
+  return result.ok() ? finish(*result, bytes) : outcome_of(result.error());
 }
 
 void finish_split(OpenFile& file) {

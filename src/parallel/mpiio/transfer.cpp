@@ -70,6 +70,14 @@ void stop_at_end(OpenFile& file, std::uint64_t position, std::uint64_t moved) {
   file.position = position + base::round_up(moved, file.view.etype_size());
 }
 
+/// Keeps a datatype for the end of a started access: the program may free its own handle before.
+std::shared_ptr<const Word> keep_type(Word type) {
+  return {new Word(retain_type(type)), [](const Word* kept) {
+            release_type(*kept);
+            delete kept;
+          }};
+}
+
 /// One data access, from its arguments to the call of the engine.
 class Transfer {
  public:
@@ -91,13 +99,17 @@ class Transfer {
 
   base::Result<std::uint64_t> run();
   Started start();
-  /// Returns the bytes of the program's memory for `moved` bytes of the file.
-  std::uint64_t finish(std::uint64_t moved);
+  /// Computes the bytes of the program's memory for `moved` bytes of the file, and converts those
+  /// that were read.
+  Outcome finish(std::uint64_t moved, std::uint64_t& bytes);
 
  private:
   Outcome pack();
   base::Result<std::uint64_t> move();
   std::uint64_t finish_partial_instance(std::int64_t instance, std::uint64_t moved);
+  bool converts_read() const {
+    return call_.kind.direction == Direction::read && !representation_->native();
+  }
   With with() const { return call_.kind.collective ? With::together : With::alone; }
 
   Call call_;  // its words are valid only during the call
@@ -199,22 +211,34 @@ base::Result<std::uint64_t> Transfer::run() {
 
 Started Transfer::start() {
   auto operation = file_.shared->start(call_.kind.direction, access_, with(), call_.name);
-  return {std::move(operation),
-          [self = *this](std::uint64_t moved) mutable { return self.finish(moved); }};
+  Transfer rest = *this;
+  std::shared_ptr<const Word> type;
+  if (converts_read()) {
+    type = keep_type(arguments_.type);
+    rest.arguments_.type = *type;
+  }
+  return {std::move(operation), [rest, type](std::uint64_t moved, std::uint64_t& bytes) mutable {
+            return rest.finish(moved, bytes);
+          }};
 }
 
-std::uint64_t Transfer::finish(std::uint64_t moved) {
-  if (representation_ == nullptr || representation_->native()) return moved;
-  if (call_.kind.direction == Direction::read &&
-      representation_->kind == Representation::Kind::external32)
-    return from_external(arguments_.buffer, arguments_.count, arguments_.type, packed_.get(),
-                         moved);
+Outcome Transfer::finish(std::uint64_t moved, std::uint64_t& bytes) {
+  bytes = moved;
+  if (representation_ == nullptr || representation_->native()) return {};
+  if (converts_read() && representation_->kind == Representation::Kind::external32) {
+    bytes =
+        from_external(arguments_.buffer, arguments_.count, arguments_.type, packed_.get(), moved);
+    return {};
+  }
   const std::int64_t whole = file_size_ == 0 ? 0 : static_cast<std::int64_t>(moved / file_size_);
-  const std::uint64_t bytes = static_cast<std::uint64_t>(whole) * file_size_;
-  if (call_.kind.direction == Direction::read && whole > 0)
-    decode(*representation_, arguments_.buffer, whole, arguments_.type, packed_.get(), bytes);
-  return static_cast<std::uint64_t>(whole) * memory_size_ +
-         (moved > bytes ? finish_partial_instance(whole, moved - bytes) : 0);
+  const std::uint64_t in_whole = static_cast<std::uint64_t>(whole) * file_size_;
+  if (converts_read() && whole > 0 &&
+      !decode(*representation_, arguments_.buffer, whole, arguments_.type, packed_.get(), in_whole))
+    return refuse(k(MPI_ERR_CONVERSION), call_,
+                  "the data cannot be converted from " + representation_->name);
+  bytes = static_cast<std::uint64_t>(whole) * memory_size_ +
+          (moved > in_whole ? finish_partial_instance(whole, moved - in_whole) : 0);
+  return {};
 }
 
 /// Handles a file that ended within an instance. Only whole instances can be converted: a temporary
@@ -239,9 +263,10 @@ std::uint64_t Transfer::finish_partial_instance(std::int64_t instance, std::uint
 Outcome run_blocking(const Call& call, Transfer& transfer, const Arguments& arguments) {
   const auto moved = transfer.run();
   if (!moved.ok()) return outcome_of(moved.error());
-  if (call.kind.completion == Completion::blocking)
-    set_status(arguments.last, transfer.finish(*moved));
-  return {};
+  std::uint64_t bytes = 0;
+  const Outcome outcome = transfer.finish(*moved, bytes);
+  if (outcome.ok()) set_status(arguments.last, bytes);
+  return outcome;
 }
 
 Outcome begin_split(const Call& call, OpenFile& file, Started started) {

@@ -19,6 +19,57 @@ static void handler(MPI_File* f, int* code, ...) {
       errs++;                                              \
     }                                                      \
   } while (0)
+/* The datatype of an access that converts its data is freed before the access ends. */
+static int check_freed_types(MPI_File f, int rank) {
+  int errs = 0, values[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  MPI_File_set_view(f, 40000 + 32 * rank, MPI_INT, MPI_INT, "external32", MPI_INFO_NULL);
+  CHECK(MPI_File_write_at_all(f, 0, values, 8, MPI_INT, MPI_STATUS_IGNORE) == 0);
+  for (int split = 0; split < 2; split++) {
+    int back[15] = {0}, all = 0;
+    MPI_Datatype gaps, other;
+    MPI_Request request;
+    MPI_Status status;
+    MPI_Type_vector(8, 1, 2, MPI_INT, &gaps);
+    MPI_Type_commit(&gaps);
+    if (split)
+      MPI_File_read_at_all_begin(f, 0, back, 1, gaps);
+    else
+      MPI_File_iread_at(f, 0, back, 1, gaps, &request);
+    MPI_Type_free(&gaps);
+    MPI_Type_contiguous(3, MPI_DOUBLE, &other); /* perhaps of the same handle */
+    MPI_Type_commit(&other);
+    CHECK((split ? MPI_File_read_at_all_end(f, back, &status) : MPI_Wait(&request, &status)) == 0);
+    MPI_Type_free(&other);
+    MPI_Get_count(&status, MPI_INT, &all);
+    CHECK(all == 8);
+    for (int i = 0; i < 8; i++) CHECK(back[2 * i] == values[i]);
+  }
+  return errs;
+}
+static int extent_of(MPI_Datatype type, MPI_Aint* extent, void* state) {
+  int size = 0, result = MPI_Type_size(type, &size);
+  (void)state, *extent = size;
+  return result;
+}
+static int fail_to_read(void* user, MPI_Datatype type, int count, void* file, MPI_Offset position,
+                        void* state) {
+  (void)user, (void)type, (void)count, (void)file, (void)position, (void)state;
+  return MPI_ERR_CONVERSION;
+}
+/* A function of the program cannot convert the bytes read. */
+static int check_failed_conversion(MPI_File f, int rank) {
+  int errs = 0, cls = 0, back = 0;
+  MPI_Request request;
+  CHECK(MPI_Register_datarep("unreadable", fail_to_read, MPI_CONVERSION_FN_NULL, extent_of, NULL) ==
+        0);
+  MPI_File_set_view(f, 40000, MPI_INT, MPI_INT, "unreadable", MPI_INFO_NULL);
+  MPI_Error_class(MPI_File_read_at(f, 0, &back, 1, MPI_INT, MPI_STATUS_IGNORE), &cls);
+  CHECK(cls == MPI_ERR_CONVERSION);
+  CHECK(MPI_File_iread_at(f, 0, &back, 1, MPI_INT, &request) == 0);
+  MPI_Error_class(MPI_Wait(&request, MPI_STATUS_IGNORE), &cls);
+  CHECK(cls == MPI_ERR_CONVERSION);
+  return errs;
+}
 int main(int argc, char** argv) {
   int rank, size, errs = 0, all, n, cls;
   char text[MPI_MAX_ERROR_STRING];
@@ -187,6 +238,7 @@ int main(int argc, char** argv) {
   MPI_Error_class(e, &cls);
   CHECK(cls == MPI_ERR_ARG);
   CHECK(MPI_File_get_position(f, &place) == 0 && place == 3);
+  errs += check_freed_types(f, rank) + check_failed_conversion(f, rank);
   CHECK(MPI_File_close(&f) == 0);
   CHECK(f == MPI_FILE_NULL);
   MPI_Type_free(&t);
