@@ -9,6 +9,7 @@
 #include "parallel/mpiio/implementations.hpp"
 #include "parallel/mpiio/library.hpp"
 #include "parallel/mpiio/requests.hpp"
+#include "parallel/mpiio/view.hpp"
 
 namespace pario::mpiio {
 namespace {
@@ -93,6 +94,8 @@ class Transfer {
     failed_ = std::move(outcome);
     access_.bytes = 0;
   }
+  /// Checks the last byte, after find_position().
+  void check_end();
   const Outcome& error() const { return failed_; }
   /// Collective, after find_position(): shares this rank's error with all ranks.
   void refuse_all();
@@ -178,6 +181,11 @@ Outcome Transfer::find_position() {
     }
   }
   return {};
+}
+
+void Transfer::check_end() {
+  if (access_.bytes == 0 || can_reach(access_.view, access_.position + access_.bytes - 1)) return;
+  set_failed(refuse(k(MPI_ERR_ARG), call_, "the data lies behind the end of the largest file"));
 }
 
 void Transfer::refuse_all() {
@@ -284,8 +292,9 @@ Outcome carry_out(const Call& call, OpenFile& file, const Arguments& arguments) 
   if (!outcome.ok()) transfer.set_failed(outcome);
   outcome = transfer.find_position();
   if (!outcome.ok()) return outcome;
+  transfer.check_end();
   if (!transfer.error().ok()) {
-    transfer.refuse_all();
+    if (call.kind.collective) transfer.refuse_all();
     return transfer.error();
   }
   switch (call.kind.completion) {

@@ -167,6 +167,16 @@ void release_types(View& view) {
   view.etype = view.filetype = 0;
 }
 
+bool can_reach(const pattern::FileView& view, std::uint64_t position) {
+  const pattern::TypeMap& type = view.filetype;
+  std::int64_t end = 0;  // of the data of the copy that contains the byte
+  return type.size() == 0 ||
+         (!__builtin_mul_overflow(position / type.size(), type.extent(), &end) &&
+          !__builtin_add_overflow(end, type.true_lower(), &end) &&
+          !__builtin_add_overflow(end, type.true_extent(), &end) &&
+          !__builtin_add_overflow(end, view.displacement, &end));
+}
+
 base::Result<std::uint64_t> end_of(OpenFile& file) {
   const auto size = file.shared->size();
   if (!size.ok()) return size.error();
@@ -209,8 +219,11 @@ Word get_byte_offset(const Call& call) {
     if (!outcome.ok()) return outcome;
     if (call.offset(1) < 0) return refuse(k(MPI_ERR_ARG), call, "the offset is negative");
     const std::lock_guard lock(file.mutex);
-    *call.pointer<std::int64_t>(2) =
-        static_cast<std::int64_t>(file.view.bytes.offset_of(call[1] * file.view.etype_size()));
+    std::uint64_t position = 0;
+    if (__builtin_mul_overflow(call[1], file.view.etype_size(), &position) ||
+        !can_reach(file.view.bytes, position))
+      return refuse(k(MPI_ERR_ARG), call, "the offset lies behind the end of the largest file");
+    *call.pointer<std::int64_t>(2) = static_cast<std::int64_t>(file.view.bytes.offset_of(position));
     return {};
   });
 }

@@ -70,6 +70,29 @@ static int check_failed_conversion(MPI_File f, int rank) {
   CHECK(cls == MPI_ERR_CONVERSION);
   return errs;
 }
+/* A view of one double in each MiB: number 2^45 would lie at 2^65, and wrap to byte 0. */
+static int check_far_offsets(MPI_File f, int rank) {
+  MPI_Offset place = 0;
+  MPI_Datatype sparse;
+  int errs = 0, cls;
+  double values[2] = {-1, -1}, first = 0;
+  MPI_File_set_view(f, 0, MPI_DOUBLE, MPI_DOUBLE, "native", MPI_INFO_NULL);
+  CHECK(MPI_File_read_at(f, 0, &first, 1, MPI_DOUBLE, MPI_STATUS_IGNORE) == 0);
+  MPI_Type_create_resized(MPI_DOUBLE, 0, 1 << 20, &sparse);
+  MPI_Type_commit(&sparse);
+  MPI_File_set_view(f, 0, MPI_DOUBLE, sparse, "native", MPI_INFO_NULL);
+  MPI_Type_free(&sparse);
+  MPI_Offset far = (MPI_Offset)1 << 45;
+  MPI_Error_class(MPI_File_write_at(f, far, values, 2, MPI_DOUBLE, MPI_STATUS_IGNORE), &cls);
+  CHECK(cls == MPI_ERR_ARG);
+  MPI_Error_class(MPI_File_write_at_all(f, far, values, 2, MPI_DOUBLE, MPI_STATUS_IGNORE), &cls);
+  CHECK(cls == MPI_ERR_ARG);
+  MPI_Error_class(MPI_File_get_byte_offset(f, far, &place), &cls);
+  CHECK(cls == MPI_ERR_ARG);
+  CHECK(MPI_File_read_at(f, 0, values, 1, MPI_DOUBLE, MPI_STATUS_IGNORE) == 0);
+  CHECK(memcmp(values, &first, sizeof first) == 0);
+  return errs;
+}
 int main(int argc, char** argv) {
   int rank, size, errs = 0, all, n, cls;
   char text[MPI_MAX_ERROR_STRING];
@@ -239,6 +262,7 @@ int main(int argc, char** argv) {
   CHECK(cls == MPI_ERR_ARG);
   CHECK(MPI_File_get_position(f, &place) == 0 && place == 3);
   errs += check_freed_types(f, rank) + check_failed_conversion(f, rank);
+  errs += check_far_offsets(f, rank);
   CHECK(MPI_File_close(&f) == 0);
   CHECK(f == MPI_FILE_NULL);
   MPI_Type_free(&t);
