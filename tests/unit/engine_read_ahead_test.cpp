@@ -31,12 +31,14 @@ class Ranks {
  public:
   explicit Ranks(int ranks, std::uint64_t most_age_ns = kNever)
       : memory_(ReadAhead::memory_size(ranks) / sizeof(Line)),
-        file_(file::make_faulty(
-            file::make_memory("ahead"), [this](const std::string& name, base::Extent where) {
-              if (name == "read")
-                ++(where.length() % base::kPage == 0 ? windows_ : reads_), bytes_ += where.length();
-              return file::Fault{};
-            })) {
+        file_(file::make_faulty(file::make_memory("ahead"),
+                                [this](const std::string& name, base::Extent where) {
+                                  if (name != "read") return file::Fault{};
+                                  const bool is_window = where.length() % base::kPage == 0;
+                                  ++(is_window ? windows_ : reads_), bytes_ += where.length();
+                                  if (is_window) std::exchange(during_window_, [] {})();
+                                  return file::Fault{};
+                                })) {
     write(0, kReadSize * kReads);
     for (int rank = 0; rank < ranks; ++rank)
       ranks_.push_back(std::make_unique<ReadAhead>(reinterpret_cast<std::byte*>(memory_.data()),
@@ -60,6 +62,8 @@ class Ranks {
     EXPECT_EQ(bytes, std::vector<std::byte>(length, bytes[0])) << "at " << begin;
     return bytes[0];
   }
+  /// Calls `act` while a rank reads its next window from the file.
+  void during_next_window(std::function<void()> act) { during_window_ = std::move(act); }
   ReadAhead& of(std::size_t rank) { return *ranks_[rank]; }
   /// Returns the reads of the file since the last call.
   int take_reads() { return std::exchange(reads_, 0) + std::exchange(windows_, 0); }
@@ -73,6 +77,7 @@ class Ranks {
   };
   int reads_ = 0, windows_ = 0;
   std::uint64_t bytes_ = 0;
+  std::function<void()> during_window_ = [] {};
   std::vector<Line> memory_;
   std::unique_ptr<file::File> file_;
   std::vector<std::unique_ptr<ReadAhead>> ranks_;
@@ -116,8 +121,35 @@ TEST(ReadAhead, WindowsGrowWithTheirSeriesAndBeginAnewWithTheNext) {
 TEST(ReadAhead, RanksInTurnShareWindows) {
   Ranks ranks(2);
   for (std::uint64_t i = 0; i < kReads; ++i) EXPECT_EQ(ranks.read(i % 2, i * kReadSize), kOld);
-  EXPECT_EQ(ranks.take_reads(), kWindows + 2 + 2 * 5)
+  EXPECT_EQ(ranks.take_reads(), kWindows + 2 + 2 * 4)
       << "windows grow to their size; each rank drops earlier windows at first";
+}
+
+TEST(ReadAhead, AWindowThatIsBeingReadIsNotReadByOtherRanks) {
+  Ranks ranks(2);
+  std::uint64_t next = 0;
+  int together = 0;
+  for (; next < 100; ++next)
+    for (const std::size_t rank : {0u, 1u}) ranks.read(rank, next * kReadSize);
+  ranks.take_reads();
+  for (; together == 0; ++next) {
+    ranks.during_next_window([&] { ranks.read(1, next * kReadSize), ++together; });
+    ranks.read(0, next * kReadSize);
+    if (together == 0) ranks.read(1, next * kReadSize);
+  }
+  EXPECT_EQ(ranks.windows(), 1);
+  EXPECT_EQ(ranks.take_reads(), 2) << "the other rank reads its own bytes alone";
+}
+
+TEST(ReadAhead, APieceAtTheEndOfAWindowBringsNoWindowOfItsOwn) {
+  Ranks ranks(2);
+  constexpr std::uint64_t kPiece = 900, kPieces = kReadSize * kReads / kPiece;
+  ranks.take_bytes();
+  for (std::uint64_t i = 0; i + 1 < kPieces; i += 2) {
+    ranks.read(1, (i + 1) * kPiece, kPiece);
+    ranks.read(0, i * kPiece, kPiece);
+  }
+  EXPECT_LT(ranks.take_bytes(), kReadSize * kReads * 5 / 4);
 }
 
 TEST(ReadAhead, ALateRankKeepsItsWindow) {

@@ -50,24 +50,31 @@ bool ReadAhead::read_on(base::Extent where, std::byte* to, std::optional<std::ui
   if (now != events_ || covers(where)) reads_ = window_ = 0;  // changes interrupt a series
   events_ = now;
   leave_window();
-  const bool continues = continues_series(where);
+  const bool follows = continues_series(where);
   last_ = where;
-  if (!continues) return false;
-  drop_known_changes();
-  if (!find_window(where) && !fill_window(where, read)) return false;
+  if (!follows) return false;
+  const bool may_fill = reads_ >= needed_;
+  if (may_fill) drop_known_changes();
+  if (knows_changes_) return false;
+  // The next reads come from the window of the last byte, if there is one.
+  const base::Extent last{where.end - 1, where.end};
+  if (!find_window(where) && !find_window(last) &&
+      !(is_coming(last) ? await_window(last) : may_fill && fill_window(where, read)))
+    return false;
+  if (!covers(where)) return false;
   copy(where, to);
   return true;
 }
 
 /// Counts a read of a series: it begins behind the one before, and no further away than if all
-/// ranks read pieces of this size in turn. True if a window may serve it.
+/// ranks read pieces of this size in turn. True if it belongs to the series.
 bool ReadAhead::continues_series(base::Extent where) {
   const bool follows =
       where.begin >= last_.end && where.begin - last_.end <= where.length() * (ranks_.size() - 1);
   reads_ = follows ? reads_ + 1 : 0;
   step_ = where.begin - last_.begin;
   if (!follows) window_ = 0;
-  return reads_ >= needed_;
+  return follows;
 }
 
 void ReadAhead::leave_window() {
@@ -90,6 +97,20 @@ bool ReadAhead::find_window(base::Extent where) {
         enter_window(number, where))
       return true;
   return false;
+}
+
+/// True if another rank is reading a window with these bytes from the file.
+bool ReadAhead::is_coming(base::Extent where) const {
+  return std::ranges::any_of(ranks_, [&](const Rank& rank) {
+    return rank.coming_end.load() >= where.end && rank.coming_begin.load() <= where.begin;
+  });
+}
+
+/// Waits for such a window. False: that would take longer than to read the bytes alone.
+bool ReadAhead::await_window(base::Extent where) {
+  if (const std::uint64_t ns = spin_time_.next_ns(); ns != 0)
+    spin_time_.add_outcome(comm::spin_until([&] { return !is_coming(where); }, ns));
+  return find_window(where);
 }
 
 /// Pins a window, and then looks whether it is valid: its rank first makes it invalid, and then
@@ -116,14 +137,19 @@ bool ReadAhead::fill_window(base::Extent where, std::optional<std::uint64_t>& re
   Slot* const window = find_free_slot(number);
   if (window == nullptr) return false;
   const base::Extent extent = choose_window(where);
+  ranks_[rank_].coming_begin.store(extent.begin);
+  ranks_[rank_].coming_end.store(extent.end);
   window->changes.store(shared_.changes.load());
   window->read_at.store(base::ticks());
   const base::Result<std::uint64_t> moved =
       file_.read(extent.begin, {bytes_of(number), extent.length()});
+  if (moved) {
+    window->begin.store(extent.begin);
+    window->end.store(extent.begin + *moved);
+  }
+  ranks_[rank_].coming_end.store(0);
   if (!moved) return false;  // the read of the piece itself returns the error
   read = *moved;
-  window->begin.store(extent.begin);
-  window->end.store(extent.begin + *moved);
   return enter_window(number, where);
 }
 

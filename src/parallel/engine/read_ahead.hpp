@@ -3,8 +3,9 @@
 //
 // After some ascending reads that lie close together, a rank reads a whole window into memory that
 // the ranks of a node share. It and other ranks copy from it. A rank pins the window that it copies
-// from, so that its bytes stay; no rank waits for a pin. Windows grow with their series, so that a
-// short series reads few bytes in vain.
+// from, so that its bytes stay; no rank waits for a pin. A rank publishes the window that it is
+// about to read, so that others do not read it, too: they wait for it, but not for long. Windows
+// grow with their series, so that a short series reads few bytes in vain.
 //
 // A read takes the bytes of a window only if they were read after every change of the file that the
 // program can know of. Windows are dropped
@@ -23,6 +24,7 @@
 #include <span>
 
 #include "core/base/base.hpp"
+#include "core/comm/spin_time.hpp"
 #include "core/file/file.hpp"
 
 namespace pario::engine {
@@ -77,6 +79,8 @@ class ReadAhead {
   static constexpr std::size_t kSlots = 2;  // of a rank, because other ranks may pin one
   struct Rank {
     alignas(64) Number pin;  ///< 1 + the number of the slot that this rank copies from; 0: none
+    alignas(64) Number coming_begin;  ///< of the window that this rank is reading from the file
+    Number coming_end;                ///< 0: it is reading none
     alignas(64) std::array<Slot, kSlots> slots;
     alignas(64) std::array<std::array<std::byte, kWindow>, kSlots> bytes;
   };
@@ -97,6 +101,8 @@ class ReadAhead {
   void leave_window();
   void drop_known_changes();
   bool find_window(base::Extent where);
+  bool is_coming(base::Extent where) const;
+  bool await_window(base::Extent where);
   bool enter_window(std::size_t number, base::Extent where);
   bool fill_window(base::Extent where, std::optional<std::uint64_t>& read);
   base::Extent choose_window(base::Extent where) const;
@@ -114,6 +120,7 @@ class ReadAhead {
   file::File& file_;
   const std::uint64_t most_age_;  // ticks
   std::mutex mutex_;              // guards the members below, and this rank's part of the memory
+  comm::SpinTime spin_time_;      // of waits for windows of other ranks
   Current current_;
   base::Extent last_ = {};               // read
   std::uint64_t events_ = 0;             // of the process, at the last read outside of a window
