@@ -1,3 +1,4 @@
+#include <atomic>
 #include "engine_support.hpp"
 
 namespace pario::engine {
@@ -176,6 +177,36 @@ TEST(EngineTransferAlone, LosesNothingBetweenSievedAndPlainWrites) {
     }
   });
   EXPECT_EQ(contents(request.path), bytes_at(0, 4 * kShare * kShares));
+}
+
+TEST(EngineTransferTogether, AtomicWritesThatOverlapMoveEachByteOnce) {
+  const Directory directory;
+  constexpr int kRanks[] = {0, 0, 0};
+  for (const bool one_run : {true, false}) {
+    const auto view_of = [&](int rank) -> pattern::FileView {
+      const auto shift = static_cast<std::uint64_t>(rank);
+      if (one_run) return {.displacement = 9600 * shift};
+      return {.displacement = 64 * shift,
+              .filetype = pattern::TypeMap::block(128).with_extent(0, 256)};
+    };
+    OpenRequest request = fresh(directory / "overlap");
+    request.hints.cb_buffer_size = 4096;
+    std::atomic<std::uint64_t> written = 0;
+    with_file(kRanks, request, [&](SharedFile& file, comm::Comm& ranks) {
+      file.set_atomic(true);
+      std::vector<std::byte> buffer(19'200, static_cast<std::byte>(ranks.rank() + 1));
+      pattern::Access access = plain(buffer, 0);
+      access.view = view_of(ranks.rank());
+      EXPECT_OK(file.write(access, With::together, "write_all"));
+      written += file.statistics().transfer.system_write_bytes;
+    });
+    std::vector<std::byte> expected(38'400);
+    for (const int rank : {0, 1, 2})
+      for (std::uint64_t i = 0; i < 19'200; ++i)
+        expected[view_of(rank).offset_of(i)] = static_cast<std::byte>(rank + 1);
+    EXPECT_EQ(contents(request.path), expected) << "the bytes of the highest rank stay";
+    EXPECT_EQ(written, expected.size());
+  }
 }
 
 TEST(EngineTransferTogether, WritesAFileThatIsOpenForWritingOnly) {

@@ -1,6 +1,7 @@
 #include "parallel/engine/collective.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "parallel/engine/guarded_file.hpp"
 #include "parallel/engine/independent.hpp"
@@ -18,6 +19,19 @@ constexpr std::uint64_t kKeptCheck = 0x6d65726765640000;
 
 pattern::Access access_of_run(base::Extent where, std::byte* memory) {
   return {.buffer = memory, .position = where.begin, .bytes = where.length()};
+}
+
+/// True if each rank writes one run, or nothing, and some of these overlap.
+bool overlapping_runs(std::span<const pattern::Summary> ranks) {
+  std::vector<base::Extent> runs;
+  for (const pattern::Summary& rank : ranks) {
+    if (rank.bytes == 0) continue;
+    if (rank.pieces > 1 || rank.bytes != rank.span.length()) return false;
+    runs.push_back(rank.span);
+  }
+  std::ranges::sort(runs, {}, &base::Extent::begin);
+  const auto overlap = [](base::Extent a, base::Extent b) { return a.end > b.begin; };
+  return std::ranges::adjacent_find(runs, overlap) != runs.end();
 }
 
 }  // namespace
@@ -216,7 +230,7 @@ base::Result<std::uint64_t> CollectiveAccess::execute(Access& access,
                                                       std::span<const pattern::Summary> ranks) {
   if (context_.comm().size() == 1) return execute_alone(access);
   const plan::Plan plan = make_plan(access, ranks);
-  const bool direct = plan.way == plan::Way::direct || access.policy.atomic;
+  const bool direct = plan.way == plan::Way::direct;
   RunAhead* const ahead = access.calls.run_ahead();
   if (ahead != nullptr)
     ahead->begin_series(access.call.direction, ranks, access.call.summary,
@@ -225,14 +239,16 @@ base::Result<std::uint64_t> CollectiveAccess::execute(Access& access,
     if (!access.policy.may_keep_writes()) return std::uint64_t{0};
     return share_outcome(access, std::uint64_t{0});
   }
-  ++(direct ? access.statistics.direct : access.statistics.through_windows);
+  const bool windows = !direct && (!access.policy.atomic || access.policy.one_node);
+  ++(windows ? access.statistics.through_windows : access.statistics.direct);
   if (ahead != nullptr && ahead->series().is_open()) {
     ahead->begin(access.calls.number(), access.call.summary);
     return defer_outcome(access.calls, access.call.name,
                          move_in_order(access, access.calls.number()));
   }
-  Count mine =
-      share_outcome(access, direct ? execute_directly(access) : execute_windows(access, plan));
+  Count mine = access.policy.atomic ? execute_atomic(access, ranks, plan, windows)
+                                    : share_outcome(access, windows ? execute_windows(access, plan)
+                                                                    : execute_directly(access));
   if (!mine) return mine;
   if (const base::Status same = verify_together(access); !same) return same.error();
   return mine;
@@ -242,6 +258,28 @@ base::Result<std::uint64_t> CollectiveAccess::execute_alone(Access& access) {
   IndependentAccess independent(context_, access.policy, access.statistics);
   return share_outcome(
       access, independent.run_verified(access.call.direction, access.access, access.call.summary));
+}
+
+/// Executes a call in atomic mode. Ranks whose bytes may overlap do not each lock and write all of
+/// theirs, one after the other: rank 0 locks the file for all, and the bytes of the highest rank
+/// stay. Otherwise, and on several nodes, each rank locks its own span.
+base::Result<std::uint64_t> CollectiveAccess::execute_atomic(
+    Access& access, std::span<const pattern::Summary> ranks, plan::Plan plan, bool windows) {
+  const bool writes = access.call.direction == Direction::write;
+  const bool overlapping = writes && access.policy.one_node && overlapping_runs(ranks);
+  if (!windows && !overlapping) return share_outcome(access, execute_directly(access));
+  std::optional<AtomicLock> lock;
+  if (context_.is_first()) lock.emplace(context_, plan.span, writes);
+  const base::Status locked = lock ? lock->status() : base::Status();
+  if (base::Status all = access.calls.agree(locked, access.call); !all) return all.error();
+  plan.in_order = true;
+  if (windows) return share_outcome(access, execute_windows(access, plan));
+  std::vector<base::Extent> later;
+  for (const pattern::Summary& rank :
+       ranks.subspan(static_cast<std::size_t>(context_.comm().rank()) + 1))
+    later.push_back(rank.span);
+  return share_outcome(access, IndependentAccess(context_, access.policy, access.statistics)
+                                   .write_around(access.access, access.call.summary, later));
 }
 
 base::Result<std::uint64_t> CollectiveAccess::execute_directly(Access& access) {

@@ -73,6 +73,8 @@ class CollectiveAccess {
   Summaries gather_summaries(CollectiveCalls& calls, const Call& call, Statistics& statistics);
   Count execute(Access& access, std::span<const pattern::Summary> ranks);
   Count execute_alone(Access& access);
+  Count execute_atomic(Access& access, std::span<const pattern::Summary> ranks, plan::Plan plan,
+                       bool windows);
   Count execute_windows(Access& access, const plan::Plan& plan);
   Count execute_directly(Access& access);
   /// Shares an error of any rank, of this call or deferred, with all ranks.

@@ -29,6 +29,24 @@ class RangeLock {
   base::Status status_;
 };
 
+/// Excludes accesses in atomic mode that overlap a range, by threads of this process and by other
+/// processes, for its lifetime.
+class AtomicLock {
+ public:
+  AtomicLock(FileContext& context, base::Extent range, bool exclusive)
+      : shared_(*context.guards().threads, std::defer_lock),
+        alone_(*context.guards().threads, std::defer_lock) {
+    exclusive ? alone_.lock() : shared_.lock();
+    range_.emplace(context.file(), range, exclusive);
+  }
+  const base::Status& status() const { return range_->status(); }
+
+ private:
+  std::shared_lock<std::shared_mutex> shared_;
+  std::unique_lock<std::shared_mutex> alone_;
+  std::optional<RangeLock> range_;
+};
+
 /// The file for one call of a rank; used by one thread.
 class GuardedFile final : public exchange::WindowFile {
  public:

@@ -96,12 +96,8 @@ base::Result<std::uint64_t> IndependentAccess::run(Direction direction,
                                                    const pattern::Summary& summary) {
   if (access.bytes == 0) return std::uint64_t{0};
   if (!policy_.atomic) return run_unlocked(direction, access, summary);
-  const bool exclusive = direction == Direction::write;
-  std::unique_lock<std::shared_mutex> alone(*context_.guards().threads, std::defer_lock);
-  std::shared_lock<std::shared_mutex> shared(*context_.guards().threads, std::defer_lock);
-  exclusive ? alone.lock() : shared.lock();
-  const RangeLock range(context_.file(), summary.span, exclusive);
-  if (!range.status()) return range.status().error();
+  const AtomicLock lock(context_, summary.span, direction == Direction::write);
+  if (!lock.status()) return lock.status().error();
   return run_unlocked(direction, access, summary);
 }
 

@@ -5,12 +5,16 @@
 // that touches a window counts as one arrival; at the owner, the message of every other node counts
 // as one, too.
 //
+// If the plan says so, ranks fill each window in their order: a rank waits until the lower ranks
+// that touch the window have arrived.
+//
 // The fastest ranks write, because all others would wait for them: a rank that cannot fill a window
 // writes; a rank that could fill one writes only while no other rank writes or is idle. Every rank
 // looks for ready windows before it fills the next one, before it sleeps and before it returns, so
 // that no ready window stays unwritten.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "parallel/exchange/window_message.hpp"
 #include "parallel/exchange/window_run.hpp"
@@ -38,6 +42,7 @@ class WindowWriter : WindowRun {
 
   void queue_messages(const Step& step);
   base::Status fill_window(const Step& step);
+  bool may_fill(const Step& step) const;
   Step find_later_step(const Step& step, std::size_t windows) const;
   void add_arrival(const Step& step);
   bool counts_coverage(const Step& step) const {
@@ -115,13 +120,14 @@ void WindowWriter::queue_messages(const Step& step) {
 }
 
 base::Status WindowWriter::fill_window(const Step& step) {
-  const Step later = find_later_step(step, (context_.uses.size() - 1) / 2);
+  const std::size_t windows = context_.plan.in_order ? 0 : (context_.uses.size() - 1) / 2;
+  const Step later = find_later_step(step, windows);
   const auto open = [&] {
-    if (is_open(step)) return true;
+    if (may_fill(step)) return true;
     // A sleeping rank is woken for several windows at a time.
     context_.ring.add_waiting(later.slot, local_);
     if (is_open(later)) context_.ring.add_waiting(step.slot, local_);
-    return is_open(step);
+    return may_fill(step);
   };
   filling_ = &step;
   if (base::Status status = wait(open); !status.ok()) return status;
@@ -137,6 +143,14 @@ base::Status WindowWriter::fill_window(const Step& step) {
   return {};
 }
 
+// True if this rank may copy its bytes into a window now.
+bool WindowWriter::may_fill(const Step& step) const {
+  if (!is_open(step) || !context_.plan.in_order) return is_open(step);
+  const auto touches = [&](int rank) { return rank < rank_ && steps_.touches(rank, step.extent); };
+  const auto before = std::ranges::count_if(context_.comm.node_ranks(), touches);
+  return std::cmp_equal(slot(step).arrived.load(), before);
+}
+
 // Returns the slot that opens `windows` after that of `step`.
 Step WindowWriter::find_later_step(const Step& step, std::size_t windows) const {
   const auto slot = static_cast<std::uint32_t>((step.slot + windows) % context_.uses.size());
@@ -145,7 +159,10 @@ Step WindowWriter::find_later_step(const Step& step, std::size_t windows) const 
 
 void WindowWriter::add_arrival(const Step& step) {
   Slot& slot = this->slot(step);
-  if (slot.arrived.fetch_add(1) + 1 < step.parties()) return;
+  if (slot.arrived.fetch_add(1) + 1 < step.parties()) {
+    if (context_.plan.in_order) context_.ring.wake_waiting(step.slot);
+    return;
+  }
   if (!is_owner(step)) {
     set_phase(step, kSendable);
     return wake_message_rank(step);
@@ -181,7 +198,7 @@ bool WindowWriter::write_ready_windows() {
 // True if this rank should fill its next window, because `others` write or an idle rank could
 // write.
 bool WindowWriter::should_fill(std::uint32_t others) const {
-  return filling_ != nullptr && is_open(*filling_) && (others > 0 || context_.ring.has_idle());
+  return filling_ != nullptr && may_fill(*filling_) && (others > 0 || context_.ring.has_idle());
 }
 
 bool WindowWriter::has_ready() const {

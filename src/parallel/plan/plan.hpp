@@ -57,7 +57,10 @@ struct Plan {
   Holes holes = Holes::none;
   /// Cost of a request of the file, as bytes moved in the same time; for choose_holes().
   std::uint64_t request_bytes = 0;
-  bool whole = false;      ///< reads: windows are read whole, not only the needed runs
+  bool whole = false;  ///< reads: windows are read whole, not only the needed runs
+  /// Writes on one node: ranks fill a window in their order, so that of bytes that several ranks
+  /// write those of the highest rank stay, in all windows.
+  bool in_order = false;
   std::uint64_t unit = 0;  ///< bytes that belong to one node together (stripe, block); 0: a window
   std::uint32_t targets = 1;  ///< cyclic: the number of targets that units alternate between
 
