@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -15,6 +17,23 @@
 #include "directory.hpp"
 #include "read_file.hpp"
 #include "striping.hpp"
+
+namespace {
+
+/// Calls of pread(2) that a signal interrupts.
+int interrupted_reads = 0;
+
+}  // namespace
+
+/// Replaces that of the C library.
+extern "C" ssize_t pread(int descriptor, void* bytes, size_t size, off_t offset) {
+  if (interrupted_reads > 0) {
+    --interrupted_reads;
+    errno = EINTR;
+    return -1;
+  }
+  return ::syscall(SYS_pread64, descriptor, bytes, size, offset);
+}
 
 namespace pario::file {
 namespace {
@@ -86,6 +105,13 @@ TEST_F(Subfiles, HoldUnitsInTurn) {
             (std::vector<std::string>{"file", "file.subfiles", "file.subfiles/0", "file.subfiles/1",
                                       "file.subfiles/2", "file.subfiles/map"}));
   EXPECT_EQ(std::filesystem::file_size(path), 0U);
+}
+
+TEST_F(Subfiles, AreFoundDespiteSignals) {
+  make(subfile_pattern(100'000));
+  interrupted_reads = 1;  // of the map
+  EXPECT_EQ(contents(), subfile_pattern(100'000));
+  EXPECT_EQ(interrupted_reads, 0);
 }
 
 TEST_F(Subfiles, AreEmptiedByTruncation) {

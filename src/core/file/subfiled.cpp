@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <vector>
 
+#include "core/base/transfers.hpp"
 #include "core/file/member.hpp"
 #include "core/file/posix.hpp"
 #include "core/file/transfer.hpp"
@@ -208,10 +210,9 @@ base::Error no_map(const std::string& path) {
 }
 
 std::optional<layout::SubfileMap> map_in(int descriptor) {
-  char text[256];
-  const ssize_t size = ::pread(descriptor, text, sizeof text, 0);
-  return size > 0 ? layout::SubfileMap::parse({text, static_cast<std::size_t>(size)})
-                  : std::nullopt;
+  std::array<char, 256> text;
+  const base::Moved moved = base::pread_all(descriptor, std::as_writable_bytes(std::span(text)), 0);
+  return moved.number == 0 ? layout::SubfileMap::parse({text.data(), moved.bytes}) : std::nullopt;
 }
 
 }  // namespace
