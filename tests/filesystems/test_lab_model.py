@@ -10,7 +10,7 @@ import pytest
 
 from pario.fix.stripe.layout import Part, Wanted, set_stripes
 from pario.prove.lab.mount import Model, reset, status
-from pario.prove.model.load import Flow, Job, Phase, call, cost, simulate_turns
+from pario.prove.model.load import Flow, Phase, Situation, call, cost, simulate_turns
 from pario.prove.model.machine import load
 from pario.prove.model.whatif import phase_of, uses_of
 from pario.see.tables import read
@@ -54,7 +54,7 @@ def test_targets_are_occupied_as_predicted(
     point: Path, stripes: int, size: int, times: int
 ) -> None:
     path = make_striped(point / "file", stripes)
-    phase = call(Job(1, 1, "lustre", MIB, stripes), True, False, str(size), [0])
+    phase = call(Situation(1, 1, "lustre", MIB, stripes), True, False, str(size), [0])
     used = min(stripes, max(size * times // MIB, 1))
     flow = Flow(targets=used, bytes=size * times, requests=phase.requests * times)
     predicted = cost(LAB, Phase(True, (flow,)))
