@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import namedtuple
 from dataclasses import replace
 from math import inf
@@ -25,6 +26,8 @@ from pario.prove.tune.pairs import Pairs
 from pario.prove.tune.remedies import (
     BUSY,
     MPIIO,
+    TOGETHER,
+    NothingToMeasureError,
     advise_measured,
     choice_for,
     find_directory,
@@ -37,7 +40,8 @@ from pario.see.analyze.advise import explain_unrepaired
 from pario.see.analyze.comparison import Sample
 from pario.see.analyze.model import Analysis, FileSetting
 from pario.see.tables import read
-from tests.python.jobs import add_events, make_job
+from pario.see.tables.model import COLLECTIVE
+from tests.python.jobs import add_events, add_record, make_job
 from tests.python.support import timed
 from tests.python.test_advise import finding, run
 from tests.python.test_replay import record_run
@@ -168,6 +172,37 @@ def test_a_collective_program_without_findings_gets_the_mpiio_that_is_faster() -
     ]
     assert proposal.reasons == ("pario's MPI-IO: measured by replays, 0.90 s instead of 2.90 s.",)
     assert "nothing to set" not in next(describe_advice(advice))
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        ("MPI_File_write_at_all", [MPIIO]),
+        ("MPI_File_write_at", [MPIIO, TOGETHER]),
+        ("write", []),  # nothing beneath MPI: no remedy
+    ],
+)
+def test_mpiio_is_measured_under_programs_without_findings(
+    tmp_path: Path, function: str, names: list[str]
+) -> None:
+    pytest.importorskip("mpi4py")
+    job, steps = make_job(2, wall=9.0), np.arange(4)
+    layer, prefix, together, mode = "posix", "", 0, os.O_CREAT | os.O_WRONLY
+    if function.startswith("MPI_"):
+        layer, prefix, together, mode = "mpiio", "MPI_File_", COLLECTIVE, 1 | 4  # create, write
+    for rank in range(2):
+        ends = {"layer": layer, "flags": together, "offset": mode}
+        add_events(job, rank, "/s/f", "open", start=0.1, function=f"{prefix}open", **ends)
+        calls = {"layer": layer, "flags": together if "_all" in function else 0, "length": 8}
+        places = {"start": 1 + steps, "offset": 16 * steps + 8 * rank}
+        add_events(job, rank, "/s/f", function=function, **calls, **places)
+        add_events(job, rank, "/s/f", "close", start=8.0, function=f"{prefix}close", **ends)
+    add_record(job, range(2), "/s/f", layer, opens=1, closes=1, writes=4, bytes_written=32)
+    try:
+        found = [one.name for one in plan_measurement(job, run(), tmp_path).remedies]
+    except NothingToMeasureError:
+        found = []
+    assert found == names
 
 
 @pytest.mark.parametrize(
