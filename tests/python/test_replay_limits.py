@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pario.prove.replay import Script, perform
-from pario.prove.replay.errors import LateError
+from pario.prove.replay.errors import LateError, ReplayError
 from pario.prove.replay.limits import Limits, first_limit
 from pario.prove.replay.perform import Manner
 from pario.prove.replay.script import OPERATION, WAIT
@@ -78,6 +78,20 @@ perform(hanging(), Path(sys.argv[1]))
         process.send_signal(number)
         assert process.wait_for_end() == 128 + number
     assert not players(tmp_path) and not [*tmp_path.glob("*/*")]
+
+
+def test_a_full_directory_of_temporary_files_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def save(*_: object) -> None:
+        raise OSError("150231 requested and 198 written")  # as numpy says it
+
+    for name in ("scratch", "told"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "told"))
+    monkeypatch.setattr(sys.modules["pario.prove.replay.perform"], "save", save)
+    with pytest.raises(ReplayError, match=rf"^{tmp_path}/told \(TMPDIR, .*\): 150231 requested"):
+        perform(hanging(), tmp_path / "scratch")
 
 
 @pytest.mark.parametrize(

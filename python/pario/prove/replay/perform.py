@@ -91,8 +91,12 @@ def prepare_scratch(
 
 def play(script: Script, root: Path, manner: Manner) -> Performance:
     """Play a script once in a prepared directory. Raises ReplayError as :func:`perform`."""
-    with tempfile.TemporaryDirectory(prefix="pario-replay-") as about:
-        return _play(script, root, Path(about), manner)
+    about = f"{tempfile.gettempdir()} (TMPDIR, the directory of temporary files)"
+    with (
+        name_errors(about, ReplayError),
+        tempfile.TemporaryDirectory(prefix="pario-replay-") as folder,
+    ):
+        return _play(script, root, Path(folder), manner)
 
 
 def expect_scratch(directory: Path) -> None:
