@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import IO
 
 from pario.errors import ParioError
+from pario.paths import name_errors
 
 _NO_REPLACE, _EXCHANGE = 1, 2
 _HERE = -100  # AT_FDCWD
@@ -92,7 +93,7 @@ def new_file(target: Path) -> Iterator[Publication]:
     """A new file that the body publishes; otherwise it is removed. Raises OSError that names
     ``target`` if it names no other file.
     """
-    try:
+    with name_errors(target):
         part, descriptor = _create_part(target)
         try:
             yield Publication(target, part, descriptor)
@@ -100,9 +101,6 @@ def new_file(target: Path) -> Iterator[Publication]:
             if _is_named(descriptor, part):
                 part.unlink()
             os.close(descriptor)
-    except OSError as error:
-        error.filename = error.filename or str(target)
-        raise
 
 
 @contextmanager

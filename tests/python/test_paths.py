@@ -12,6 +12,7 @@ import pytest
 from pario.checkpoint import CheckpointError, Writer
 from pario.cli import build_parser
 from pario.errors import ParioError
+from pario.objects import read_head
 from pario.paths import local_path
 
 REMOTE = "s3://bucket/key"
@@ -244,3 +245,8 @@ def test_every_function_refuses_a_scheme(call, signature, name, tmp_path, monkey
     with pytest.raises(ParioError, match=r"s3:/?/bucket/key.*expected a local path"):
         call(**given)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_of_a_read_names_the_file():
+    with pytest.raises(OSError, match="Input/output error: '/proc/self/mem'"):
+        read_head("/proc/self/mem", 16)  # nothing is mapped at address 0
