@@ -90,19 +90,24 @@ Attendance AttendanceCheck::attendance(Mail& mail) {
   if (out.reported) return out;
   if (asked_ != call()) ask(mail);
   notes_[static_cast<std::size_t>(node())] = note(mail, call(), false);
-  for (int one = 0; one < topology_.nodes(); ++one) {
-    const auto& answer = notes_[static_cast<std::size_t>(one)];
-    const bool known = answer && answer->call == call();
-    out.complete = out.complete && known;
-    out.reported = out.reported || (known && answer->asks != 0 && one < node());
-    for (std::size_t local = 0; local < ranks_of(one).size(); ++local)
-      (known && has_bit(*answer, local) ? out.present : out.missing)
-          .push_back(ranks_of(one)[local]);
-    if (known && answer->remarks[0] != 0)
-      out.remarks += (out.remarks.empty() ? "" : "; ") + std::string(answer->remarks.data());
-    if (!known) out.silent.insert(out.silent.end(), ranks_of(one).begin(), ranks_of(one).end());
-  }
+  for (int one = 0; one < topology_.nodes(); ++one) add_answer(one, out);
   return out;
+}
+
+void AttendanceCheck::add_answer(int from, Attendance& out) const {
+  const std::vector<int>& ranks = ranks_of(from);
+  const auto& answer = notes_[static_cast<std::size_t>(from)];
+  if (!answer || answer->call != call()) {
+    out.complete = false;
+    for (std::vector<int>* list : {&out.missing, &out.silent})
+      list->insert(list->end(), ranks.begin(), ranks.end());
+    return;
+  }
+  out.reported = out.reported || (answer->asks != 0 && from < node());
+  for (std::size_t local = 0; local < ranks.size(); ++local)
+    (has_bit(*answer, local) ? out.present : out.missing).push_back(ranks[local]);
+  if (answer->remarks[0] != 0)
+    out.remarks += (out.remarks.empty() ? "" : "; ") + std::string(answer->remarks.data());
 }
 
 }  // namespace pario::comm

@@ -73,6 +73,8 @@ class AttendanceCheck {
   void read_all(Mail& mail);
   void ask(Mail& mail);
   bool another_has_asked() const;
+  /// Adds the answer of a node to this rank's latest announced call, or its lack.
+  void add_answer(int from, Attendance& out) const;
 
   const Board& board_;
   const Topology& topology_;
