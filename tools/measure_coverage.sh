@@ -24,11 +24,12 @@ data_file = $build/python/data
 RC
 mkdir -p "$build/python"
 
-# run_tests MARKERS: the Python tests with these markers. At its end, each instrumented process writes
-# its counts by some 450,000 calls, which it traces: without a limit, the log of a program with 300
+# run_tests MARKERS: the Python tests with these markers. An instrumented process writes its counts by
+# some 450,000 calls at its end, and traces them: without a limit on their bytes, the logs of 300
 # processes took 19 GB to read.
 run_tests() {
-  PARIO_TEST_PATIENCE=4 PARIO_TRACE_EVENTS_LIMIT=50000 "$venv/bin/python" -m coverage run --rcfile="$build/coveragerc" \
+  PARIO_TEST_PATIENCE=4 PARIO_TRACE_EVENTS_LIMIT=2M "$venv/bin/python" \
+    -m coverage run --rcfile="$build/coveragerc" \
     -m pytest -q -n "$(nproc)" --dist loadgroup -p no:cacheprovider -m "$1" --timeout 1200 ||
     echo "some tests failed"
 }
