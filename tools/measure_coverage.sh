@@ -24,8 +24,8 @@ data_file = $build/python/data
 RC
 mkdir -p "$build/python"
 
-# run_tests MARKERS: the Python tests with these markers. An instrumented process writes its counts by
-# some 450,000 calls at its end, and traces them: without a limit on their bytes, the logs of 300
+# run_tests MARKERS: the Python tests with these markers. An instrumented process writes its counts
+# by some 450,000 calls at its end, and traces them: without a limit on their bytes, the logs of 300
 # processes took 19 GB to read.
 run_tests() {
   PARIO_TEST_PATIENCE=4 PARIO_TRACE_EVENTS_LIMIT=2M "$venv/bin/python" \
