@@ -29,3 +29,13 @@ def name_errors(
     except OSError as cause:
         name = os.fsdecode(cause.filename) if isinstance(cause.filename, str | bytes) else path
         raise error(f"{name}: {cause.strerror or cause}") from cause
+
+
+@contextmanager
+def add_path(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Adds a path to the OSErrors of the body that name no file, as those of reads and closes."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or os.fspath(path)
+        raise

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from pario.errors import ParioError
@@ -32,13 +30,3 @@ def local_path(path: str | os.PathLike[str], error: type[ParioError] = ParioErro
         hint = f"a local directory called '{scheme[1]}:' needs its absolute path"
         raise error(f"{text}: '{scheme[1]}:' is not supported; expected a local path ({hint})")
     return Path(path)
-
-
-@contextmanager
-def name_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Names a file in the OSErrors of the block that name none, as those of reads and closes."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = error.filename or os.fspath(path)
-        raise

@@ -25,8 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from pario.errors import ParioError
-from pario.paths import name_errors
+from pario.errors import ParioError, add_path
 
 _NO_REPLACE, _EXCHANGE = 1, 2
 _HERE = -100  # AT_FDCWD
@@ -93,7 +92,7 @@ def new_file(target: Path) -> Iterator[Publication]:
     """A new file that the body publishes; otherwise it is removed. Raises OSError that names
     ``target`` if it names no other file.
     """
-    with name_errors(target):
+    with add_path(target):
         part, descriptor = _create_part(target)
         try:
             yield Publication(target, part, descriptor)

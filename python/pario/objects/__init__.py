@@ -20,10 +20,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from pario import _native
+from pario.errors import add_path
 from pario.objects.access import Objects
 from pario.objects.reader import ObjectReader
 from pario.objects.stores import PART, Change
-from pario.paths import is_url, local_path, name_errors
+from pario.paths import is_url, local_path
 
 __all__ = [
     "Change",
@@ -68,7 +69,7 @@ def read_head(path: str | os.PathLike[str], most: int) -> bytes:
     """The first bytes, at most ``most``, of a local file, or of the object at a URL. Raises
     OSError."""
     if not is_url(path):
-        with name_errors(path), open(path, "rb") as file:  # noqa: PTH123
+        with add_path(path), open(path, "rb") as file:  # noqa: PTH123
             return file.read(most)
     url = os.fspath(path)
     with _name_in_errors(url):
