@@ -64,8 +64,8 @@ def scratch(directory: Path, prefix: str, *, interrupts: bool = True) -> Iterato
 
 
 def _make(directory: Path, prefix: str) -> tuple[Path, int]:
-    """Make a directory; also returns a descriptor that locks it while its process lives. Removes
-    those of killed processes."""
+    """Make a directory, and remove directories of killed processes. Also returns a descriptor that
+    locks the new one while its process lives."""
     # The locks of another host may not be visible here.
     marked = f"{prefix}{zlib.crc32(os.uname().nodename.encode()):08x}-"
     root = Path(tempfile.mkdtemp(prefix=marked, dir=directory))
