@@ -268,7 +268,7 @@ base::Result<std::uint64_t> CollectiveAccess::execute_atomic(
   const bool writes = access.call.direction == Direction::write;
   const bool overlapping = writes && access.policy.one_node && overlapping_runs(ranks);
   if (!windows && !overlapping) return share_outcome(access, execute_directly(access));
-  std::optional<AtomicLock> lock;
+  std::optional<OverlapLock> lock;
   if (context_.is_first()) lock.emplace(context_, plan.span, writes);
   const base::Status locked = lock ? lock->status() : base::Status();
   if (base::Status all = access.calls.agree(locked, access.call); !all) return all.error();

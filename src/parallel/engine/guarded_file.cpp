@@ -24,8 +24,7 @@ base::Status GuardedFile::begin_modify(base::Extent hull) {
   if (locks_ == Locks::range && guards.node) {
     node_range_.emplace(*guards.node, hull);
   } else if (locks_ == Locks::range) {
-    threads_ = std::unique_lock(*guards.threads);
-    status = range_.emplace(context_.file(), hull, true).status();
+    status = alone_.emplace(context_, hull, true).status();
   }
   if (status) status = pass_.emplace(guards.gate.get(), WriteGate::Write::modify).status();
   if (!status) end_modify(hull);
@@ -34,8 +33,7 @@ base::Status GuardedFile::begin_modify(base::Extent hull) {
 
 void GuardedFile::end_modify(base::Extent) {
   pass_.reset();
-  range_.reset();
-  if (threads_.owns_lock()) threads_.unlock();
+  alone_.reset();
   node_range_.reset();
 }
 

@@ -29,11 +29,11 @@ class RangeLock {
   base::Status status_;
 };
 
-/// Excludes accesses in atomic mode that overlap a range, by threads of this process and by other
-/// processes, for its lifetime.
-class AtomicLock {
+/// Excludes accesses that overlap a range, by threads of this process and by other processes, for
+/// its lifetime: in atomic mode, and in read-modify-writes.
+class OverlapLock {
  public:
-  AtomicLock(FileContext& context, base::Extent range, bool exclusive)
+  OverlapLock(FileContext& context, base::Extent range, bool exclusive)
       : shared_(*context.guards().threads, std::defer_lock),
         alone_(*context.guards().threads, std::defer_lock) {
     exclusive ? alone_.lock() : shared_.lock();
@@ -72,9 +72,8 @@ class GuardedFile final : public exchange::WindowFile {
   FileContext& context_;
   const Locks locks_;
   ModifyPermit permit_;
-  std::optional<NodeLocks::Hold> node_range_;  // if all ranks are on one node, else the next two
-  std::unique_lock<std::shared_mutex> threads_;
-  std::optional<RangeLock> range_;
+  std::optional<NodeLocks::Hold> node_range_;  // if all ranks are on one node, else the next one
+  std::optional<OverlapLock> alone_;
   std::optional<GatePass> pass_;
 };
 

@@ -96,7 +96,7 @@ base::Result<std::uint64_t> IndependentAccess::run(Direction direction,
                                                    const pattern::Summary& summary) {
   if (access.bytes == 0) return std::uint64_t{0};
   if (!policy_.atomic) return run_unlocked(direction, access, summary);
-  const AtomicLock lock(context_, summary.span, direction == Direction::write);
+  const OverlapLock lock(context_, summary.span, direction == Direction::write);
   if (!lock.status()) return lock.status().error();
   return run_unlocked(direction, access, summary);
 }
