@@ -21,6 +21,36 @@ std::uint64_t end_of(const Router::Wait& wait, const Comm& comm) {
   return begin + std::min(wait.patience_ns, ~std::uint64_t{0} - begin);
 }
 
+/// True if neither a message nor a keep-alive has arrived in time.
+bool has_timed_out(const Router::Wait& wait, Comm& comm, std::uint64_t now) {
+  if (now < end_of(wait, comm)) return false;
+  if (wait.patience_ns != 0) static_cast<void>(comm.check(kSilence));  // receives keep-alives
+  return now >= end_of(wait, comm);
+}
+
+base::Status check_wait(const Router::Wait& wait, Comm& comm) {
+  base::Status status = wait.look ? wait.look() : base::Status();
+  return status ? comm.check(kSilence) : status;
+}
+
+/// The first death of a rank during a wait. A message sent before may still arrive.
+class Death {
+ public:
+  void record(const base::Error& error) {
+    if (deadline_ != kNever) return;
+    error_ = error;
+    deadline_ = base::monotonic_ns() + kUnderWay;
+  }
+  /// True if a message that has not arrived counts as lost.
+  bool ends_wait(std::uint64_t now) const { return now >= deadline_; }
+  const base::Error& error() const { return error_; }
+
+ private:
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  base::Error error_;
+  std::uint64_t deadline_ = kNever;
+};
+
 }  // namespace
 
 void Transport::pause(std::uint64_t waited_ns, std::uint64_t) { sleep_for_share(waited_ns); }
@@ -111,31 +141,21 @@ base::Status Router::send_message(int to, int channel, std::span<const std::byte
 
 base::Result<std::optional<Message>> Router::receive_message(Comm& comm, const Wait& wait) {
   const Patience patience{.interval_ns = Patience::interval_within(wait.patience_ns),
-                          .look = [&](std::uint64_t) -> base::Status {
-                            if (base::Status status = wait.look ? wait.look() : base::Status();
-                                !status)
-                              return status;
-                            return comm.check(kSilence);
-                          },
+                          .look = [&](std::uint64_t) { return check_wait(wait, comm); },
                           .progress = [&] { comm.progress(); }};
   PatienceTimer timer(patience);
-  base::Status dead;
-  std::uint64_t last = ~std::uint64_t{0};  // time at which a dead rank's message counts as lost
+  Death death;
   while (true) {
     if (base::Status status = poll(); !status) return status.error();
     if (auto message = remove_message({kChannels, wait.channel}, wait.from)) return message;
     const std::uint64_t now = base::monotonic_ns();
-    if (now >= last) return dead.error();
-    if (now >= end_of(wait, comm)) {
-      if (wait.patience_ns != 0) static_cast<void>(comm.check(kSilence));  // receives keep-alives
-      if (now >= end_of(wait, comm)) return std::optional<Message>();
-    }
+    if (death.ends_wait(now)) return death.error();
+    if (has_timed_out(wait, comm, now)) return std::optional<Message>();
     pause(timer.waited_ns(), std::min(timer.nap_ns(), end_of(wait, comm) - now));
     base::Status status = timer.call_due();
     if (status) continue;
     if (status.error().number != ESRCH) return status.error();
-    if (dead) last = base::monotonic_ns() + kUnderWay;
-    if (dead) dead = status;
+    death.record(status.error());
   }
 }
 
