@@ -59,6 +59,14 @@ int replace_stale(const std::string& path, const Publication::Options& options) 
   }
 }
 
+/// A new locked file without a name in the target's directory, or -1 and errno.
+int create_nameless(const std::string& target, const Publication::Options& options) {
+  const int descriptor =
+      open_file(directory_of(target), options.flags | O_RDWR | O_TMPFILE, options.mode);
+  if (descriptor >= 0) ::flock(descriptor, LOCK_EX | LOCK_NB);
+  return descriptor;
+}
+
 /// A new locked directory, or -1 and errno.
 int create_directory(const std::string& path, mode_t mode) {
   if (::mkdir(path.c_str(), mode) != 0) return -1;
@@ -74,6 +82,12 @@ bool is_there(const std::string& path) {
   return ::lstat(path.c_str(), &facts) == 0;
 }
 
+/// Removes the stale parts in the slots from `slot` on, up to the first slot without a part.
+void remove_stale_from(std::uint32_t slot, const std::string& target) {
+  for (std::string part; is_there(part = part_path(target, part_number(slot))); ++slot)
+    remove_stale_part(part);
+}
+
 /// Writes the directory's entries to the disk. Skips a directory that can be written but not read.
 base::Status sync_directory(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -82,6 +96,10 @@ base::Status sync_directory(const std::string& path) {
       ::fsync(descriptor) == 0 ? base::Status{} : base::path_error("fsync", path);
   ::close(descriptor);
   return status;
+}
+
+bool has_no_nameless_files(int number) {
+  return number == EOPNOTSUPP || number == EISDIR || number == EINVAL;
 }
 
 bool has_no_rename_flags(int number) {
@@ -134,21 +152,16 @@ Publication::~Publication() {
 
 base::Result<Publication> Publication::of_file(const std::string& target, const Options& options) {
   if (options.nameless) {
-    const int descriptor =
-        open_file(directory_of(target), options.flags | O_RDWR | O_TMPFILE, options.mode);
-    if (descriptor >= 0) ::flock(descriptor, LOCK_EX | LOCK_NB);
+    const int descriptor = create_nameless(target, options);
     if (descriptor >= 0) return Publication(target, {}, descriptor, false, options.durable);
-    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
-      return base::path_error("open", directory_of(target));
+    if (!has_no_nameless_files(errno)) return base::path_error("open", directory_of(target));
   }
   for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
     const std::string part = part_path(target, options.number.value_or(part_number(slot)));
     const int descriptor = replace_stale(part, options);
     if (descriptor < 0 && errno == EEXIST && !options.number) continue;
     if (descriptor < 0) return base::path_error("open", part);
-    for (std::string next;
-         !options.number && is_there(next = part_path(target, part_number(++slot)));)
-      remove_stale_part(next);
+    if (!options.number) remove_stale_from(slot + 1, target);
     return Publication(target, part, descriptor, false, options.durable);
   }
   return base::Error{.number = EBUSY,
