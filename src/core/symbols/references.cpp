@@ -1,5 +1,7 @@
 #include "core/symbols/references.hpp"
 
+#include <span>
+
 #include "core/symbols/symbols.hpp"
 
 namespace pario::symbols {
@@ -13,6 +15,11 @@ struct Tables {
   const ElfW(Verneed) * needed = nullptr;
   const ElfW(Rela) * relocations[2] = {};
   std::size_t relocation_bytes[2] = {};
+
+  std::span<const ElfW(Rela)> relocations_in(int table) const {
+    if (relocations[table] == nullptr) return {};
+    return {relocations[table], relocation_bytes[table] / sizeof(ElfW(Rela))};
+  }
 };
 
 template <class T>
@@ -74,19 +81,23 @@ const char* version_name(const Tables& tables, unsigned number) {
   return "";
 }
 
+/// Returns the version of a symbol that the object was linked with; empty: none.
+const char* version_of(const Tables& tables, std::size_t symbol) {
+  const unsigned number = tables.versions != nullptr ? tables.versions[symbol] & 0x7FFFu : 0;
+  return number > 1 ? version_name(tables, number) : "";
+}
+
 template <class Accepts>
 Reference find(const link_map& object, Accepts accepts) {
   const Tables tables = tables_of(object);
   if (tables.symbols == nullptr || tables.names == nullptr) return {};
   for (int table = 0; table < 2; ++table) {
-    const std::size_t count = tables.relocation_bytes[table] / sizeof(ElfW(Rela));
-    for (std::size_t i = 0; tables.relocations[table] != nullptr && i < count; ++i) {
-      const std::size_t index = ELF64_R_SYM(tables.relocations[table][i].r_info);
+    for (const ElfW(Rela) & relocation : tables.relocations_in(table)) {
+      const std::size_t index = ELF64_R_SYM(relocation.r_info);
       const ElfW(Sym) & symbol = tables.symbols[index];
       const char* name = tables.names + symbol.st_name;
-      if (index == 0 || symbol.st_shndx != SHN_UNDEF || !accepts(name)) continue;
-      const unsigned version = tables.versions != nullptr ? tables.versions[index] & 0x7FFFu : 0;
-      return {name, version > 1 ? version_name(tables, version) : ""};
+      if (index != 0 && symbol.st_shndx == SHN_UNDEF && accepts(name))
+        return {name, version_of(tables, index)};
     }
   }
   return {};
