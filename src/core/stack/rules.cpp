@@ -1,5 +1,7 @@
 // Reads .eh_frame_hdr and .eh_frame, as in the Linux Standard Base and DWARF 5, section 6.4.
 #include <cstring>
+#include <optional>
+#include <span>
 
 #include "core/stack/unwind.hpp"
 
@@ -69,6 +71,7 @@ class Cursor {
     return {failed_ ? at_ : begin, at_};
   }
   std::uint64_t at() const { return at_; }
+  std::uint64_t end() const { return end_; }
   bool more() const { return at_ < end_; }
   bool has_failed() const { return failed_; }
 
@@ -95,6 +98,15 @@ class Cursor {
   bool failed_ = false;
 };
 
+/// Reads the size of an entry (CIE or FDE) and returns its other bytes; nullopt if the size is 0,
+/// of 64 bits, or too large.
+std::optional<Cursor> open_entry(std::uint64_t place, const Range& range) {
+  Cursor in(place, range.end);
+  const auto size = in.read<std::uint32_t>();
+  if (size == 0 || size == ~0u || !range.contains(in.at(), size)) return std::nullopt;
+  return in.take(size);
+}
+
 /// The common part of the rules of several functions (CIE).
 struct Common {
   std::uint64_t code_factor = 1;
@@ -104,34 +116,42 @@ struct Common {
   std::uint64_t begin = 0, end = 0;  ///< its instructions
 };
 
-bool read_common(std::uint64_t place, const Range& range, Common& common) {
-  Cursor in(place, range.end);
-  const auto size = in.read<std::uint32_t>();
-  if (size == 0 || size == ~0u || !range.contains(in.at(), size)) return false;
-  common.end = in.at() + size;
-  in = Cursor(in.at(), common.end);
-  if (in.read<std::uint32_t>() != 0) return false;
-  const auto version = in.read<std::uint8_t>();
-  char augmentation[8] = {};
-  for (std::size_t i = 0; i < sizeof augmentation; ++i)
-    if ((augmentation[i] = in.read<char>()) == 0) break;
-  if (augmentation[sizeof augmentation - 1] != 0) return false;
-  common.code_factor = in.unsigned_leb();
-  common.data_factor = in.signed_leb();
-  const std::uint64_t column = version == 1 ? in.read<std::uint8_t>() : in.unsigned_leb();
-  common.has_augmentation = augmentation[0] == 'z';
-  common.begin = in.at();
-  if (!common.has_augmentation)
-    return augmentation[0] == 0 && !in.has_failed() && column == kReturnRegister;
-  const std::uint64_t size_of_data = in.unsigned_leb();
-  Cursor data = in.take(size_of_data);
-  common.begin = in.at();
-  for (const char* letter = augmentation + 1; *letter != 0; ++letter) {
+/// Reads a string with its zero; false if it does not fit into `text`.
+bool read_string(Cursor& in, std::span<char> text) {
+  for (char& letter : text)
+    if ((letter = in.read<char>()) == 0) return true;
+  return false;
+}
+
+/// Reads the optional data that the letters of an augmentation describe. False: damaged, or without
+/// a size and not known.
+bool read_augmentation(Cursor& in, const char* letters, Common& common) {
+  common.has_augmentation = letters[0] == 'z';
+  if (!common.has_augmentation) return letters[0] == 0;
+  Cursor data = in.take(in.unsigned_leb());
+  for (const char* letter = letters + 1; *letter != 0; ++letter) {
     if (*letter == 'R') common.encoding = data.read<std::uint8_t>();
     if (*letter == 'L') data.read<std::uint8_t>();
     if (*letter == 'P') data.number(data.read<std::uint8_t>());
   }
-  return !in.has_failed() && !data.has_failed() && column == kReturnRegister;
+  return !data.has_failed();
+}
+
+bool read_common(std::uint64_t place, const Range& range, Common& common) {
+  const std::optional<Cursor> entry = open_entry(place, range);
+  if (!entry) return false;
+  Cursor in = *entry;
+  common.end = in.end();
+  if (in.read<std::uint32_t>() != 0) return false;
+  const auto version = in.read<std::uint8_t>();
+  char augmentation[8] = {};
+  if (!read_string(in, augmentation)) return false;
+  common.code_factor = in.unsigned_leb();
+  common.data_factor = in.signed_leb();
+  const std::uint64_t column = version == 1 ? in.read<std::uint8_t>() : in.unsigned_leb();
+  if (!read_augmentation(in, augmentation, common)) return false;
+  common.begin = in.at();
+  return !in.has_failed() && column == kReturnRegister;
 }
 
 /// Executes the instructions of a table up to an address.
@@ -348,13 +368,13 @@ std::uint64_t search_table(const Object& object, std::uint64_t address) {
 
 bool find_rules(const Object& object, std::uint64_t address, Rules& rules,
                 std::uint64_t& function) {
-  const std::uint64_t place = object.unwind_table == nullptr ? 0 : search_table(object, address);
-  if (!object.range.contains(place, 8)) return false;
-  Cursor in(place, object.range.end);
-  const auto size = in.read<std::uint32_t>();
-  if (size == 0 || size == ~0u || !object.range.contains(in.at(), size)) return false;
-  const std::uint64_t end = in.at() + size, back = in.at();
-  in = Cursor(in.at(), end);
+  if (object.unwind_table == nullptr) return false;
+  const std::uint64_t place = search_table(object, address);
+  if (place == 0 || !object.range.contains(place, 8)) return false;
+  const std::optional<Cursor> entry = open_entry(place, object.range);
+  if (!entry) return false;
+  Cursor in = *entry;
+  const std::uint64_t back = in.at();
   const auto distance = in.read<std::uint32_t>();
   Common common;
   if (distance == 0 || !object.range.contains(back - distance, 8) ||
@@ -367,7 +387,7 @@ bool find_rules(const Object& object, std::uint64_t address, Rules& rules,
   Machine machine(common, rules);
   if (!machine.run(common.begin, common.end, function, ~std::uint64_t{0} - 1)) return false;
   machine.keep_initial();
-  return machine.run(in.at(), end, function, address) && rules.known;
+  return machine.run(in.at(), in.end(), function, address) && rules.known;
 }
 
 }  // namespace pario::stack
