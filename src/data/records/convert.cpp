@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <optional>
 #include <utility>
 
 #include "core/file/publication.hpp"
@@ -31,10 +30,16 @@ struct Part {
   std::uint64_t begin = 0, bytes = 0;
 };
 
+/// A record of the inputs, counted through all of them.
+struct Position {
+  std::uint64_t record = 0;
+  std::size_t input = 0;  ///< its input, or one before that
+};
+
 class Converter {
  public:
   Converter(const ConvertRequest& request, std::vector<Dataset> inputs, const Show& show)
-      : request_(request), ranks_(request.ranks), inputs_(std::move(inputs)) {
+      : request_(request), ranks_(request.ranks), inputs_(std::move(inputs)), meter_(show) {
     for (const Dataset& input : inputs_) {
       firsts_.push_back(records_);
       records_ += input.count();
@@ -44,7 +49,7 @@ class Converter {
     first_ = share.begin;
     behind_ = share.end;
     parts_.resize(request.outputs.size());
-    meter_.emplace(show, ranks_.alone() ? bytes_ : 2 * bytes_ / ranks_.count);
+    meter_.expect(ranks_.alone() ? bytes_ : 2 * bytes_ / ranks_.count);
   }
 
   /// Converts. Each step has the same outcome on all ranks.
@@ -120,27 +125,37 @@ class Converter {
   base::Status work(OutputCursor* cursor) {
     cursor_ = cursor;
     written_ = damaged_ = 0;
-    return run_team(1, *meter_, [&](unsigned) { return take_all(); });
+    return run_team(1, meter_, [&](unsigned) { return take_all(); });
   }
 
   base::Status take_all() {
-    std::uint64_t record = first_;
-    std::size_t input = 0;
+    Position at{.record = first_};
     for (std::uint32_t shard = 0; shard < parts_.size(); ++shard) {
       Part& part = parts_[shard];
       offset_ = part.begin;
       base::Status status = cursor_ ? cursor_->seek(shard, offset_) : base::Status();
-      const std::uint64_t end = std::min(behind_, first_of(shard + 1));
-      for (; record < end && status && !meter_->is_stopped(); ++record) {
-        while (record - firsts_[input] >= inputs_[input].count()) ++input;
-        status = take(inputs_[input], record - firsts_[input]);
-      }
+      if (status) status = take_until(std::min(behind_, first_of(shard + 1)), at);
       if (status && cursor_) status = cursor_->flush();
       if (status && ranks_.alone()) status = close_shard(shard, offset_, *cursor_);
       if (!status) return status;
       part.bytes = offset_ - part.begin;
     }
     return {};
+  }
+
+  /// Converts the records from a position on, up to the record `end`.
+  base::Status take_until(std::uint64_t end, Position& at) {
+    for (; at.record < end && !meter_.is_stopped(); ++at.record) {
+      find_input(at);
+      base::Status status = take(inputs_[at.input], at.record - firsts_[at.input]);
+      if (!status) return status;
+    }
+    return {};
+  }
+
+  /// Moves on to the input of the position's record.
+  void find_input(Position& at) const {
+    while (at.record - firsts_[at.input] >= inputs_[at.input].count()) ++at.input;
   }
 
   /// Sends the lengths and checksums of the records to all ranks, for the first one's index.
@@ -166,14 +181,14 @@ class Converter {
   base::Status close_shards() {
     base::Result<OutputCursor> cursor = OutputCursor::make(*output_, kWriting);
     if (!cursor.ok()) return cursor.error();
-    std::size_t input = 0, place = 0;
-    std::uint64_t record = 0;
+    std::size_t place = 0;
+    Position at;
     for (std::uint32_t shard = 0; shard < parts_.size(); ++shard) {
       offset_ = 0;
-      for (; keeps_places() && record < first_of(shard + 1); ++record, place += 2) {
-        while (record - firsts_[input] >= inputs_[input].count()) ++input;
+      for (; keeps_places() && at.record < first_of(shard + 1); ++at.record, place += 2) {
+        find_input(at);
         if (places_[place] == kSkipped) continue;
-        add_to_index(inputs_[input], record - firsts_[input],
+        add_to_index(inputs_[at.input], at.record - firsts_[at.input],
                      static_cast<std::uint32_t>(places_[place + 1]));
         offset_ += places_[place];
       }
@@ -210,7 +225,7 @@ class Converter {
         as_it_is ? std::span<const std::byte>(memory_)
                  : std::span<const std::byte>(memory_).subspan(data->begin, data->length());
     ++written_;
-    meter_->add(length);
+    meter_.add(length);
     base::Status status = put(as_it_is ? Kind::raw : request_.kind, payload, input, record);
     if (status && cursor_ && keeps_places()) {
       const std::uint32_t sum = request_.kind == Kind::packed ? sum_of(payload) : 0;
@@ -307,7 +322,7 @@ class Converter {
   const Ranks& ranks_;
   std::vector<Dataset> inputs_;
   std::vector<std::uint64_t> firsts_;  ///< the first record of each input
-  std::optional<Meter> meter_;
+  Meter meter_;
   std::unique_ptr<Output> output_;
   std::uint64_t records_ = 0, bytes_ = 0;  ///< of all inputs
   std::uint64_t first_ = 0, behind_ = 0;   ///< the records of this rank
