@@ -59,7 +59,7 @@ class Shuffler {
   void set_begins(std::size_t number, const SortedBucket& sorted);
   base::Result<std::vector<Bucket>> into_buckets(
       KeyRange keys, std::uint32_t count, const std::function<base::Status(BucketWriter&)>& work);
-  /// The first record of a shard.
+  /// The first record of a shard; first_of(shards()) is the number of records.
   std::uint64_t first_of(std::uint32_t shard) const {
     return static_cast<std::uint64_t>(static_cast<unsigned __int128>(records_) * shard /
                                       output_->shards());
@@ -403,7 +403,7 @@ base::Status Shuffler::write_bucket(std::size_t number, const SortedBucket& sort
     if (record == next_shard) {
       const std::uint32_t shard = shard_of(record);
       if (base::Status status = enter(shard, offset, cursor); !status) return status;
-      next_shard = shard + 1 < output_->shards() ? first_of(shard + 1) : ~std::uint64_t{0};
+      next_shard = first_of(shard + 1);
     }
     if (i + kAhead < sorted.count()) sorted.prefetch(i + kAhead);
     const Heaped heaped = sorted.record(i);
