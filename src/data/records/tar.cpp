@@ -125,19 +125,28 @@ class SampleSearch {
   /// The next header behind the one at `at`, whose member has about `size` bytes, or is `empty`;
   /// the end of the search if there is none.
   base::Result<std::uint64_t> find_header(std::uint64_t at, std::uint64_t size, bool empty) {
-    const std::uint64_t rest = search_.where.end - at;
-    if (size < rest) {
+    if (size < search_.where.end - at) {
       const std::uint64_t guess = at + kTarBlock + base::round_up(size, kTarBlock);
-      const auto header = window_.at(guess, kTarBlock);
-      if (!header.ok()) return header.error();
-      if (header->size() == kTarBlock && is_header(*header)) {
-        const base::Result<std::uint64_t> next = behind_inner_archive(guess, guess);
-        if (!next.ok() || *next == guess) return next;
-      }
+      const base::Result<bool> right = has_header(guess);
+      if (!right.ok()) return right.error();
+      if (*right) return guess;
     }
-    const std::uint64_t content = at + kTarBlock;
-    at = content;
-    while (at < search_.where.end && !search_.meter.is_stopped()) {
+    return search_content(at + kTarBlock, empty);
+  }
+
+  /// True if a header begins at `at` that is not one of a tar file inside this one.
+  base::Result<bool> has_header(std::uint64_t at) {
+    const auto header = window_.at(at, kTarBlock);
+    if (!header.ok()) return header.error();
+    if (header->size() < kTarBlock || !is_header(*header)) return false;
+    const base::Result<std::uint64_t> next = behind_inner_archive(at, at);
+    return next.ok() ? base::Result<bool>(*next == at) : next.error();
+  }
+
+  /// Searches the blocks from `content` on, behind a damaged header whose member may be `empty`.
+  /// Returns the next header, or the end of the search if there is none.
+  base::Result<std::uint64_t> search_content(std::uint64_t content, bool empty) {
+    for (std::uint64_t at = content; at < search_.where.end && !search_.meter.is_stopped();) {
       const auto header = window_.at(at, kTarBlock);
       if (!header.ok()) return header.error();
       if (header->size() < kTarBlock) break;
@@ -163,10 +172,14 @@ class SampleSearch {
       const auto header = window_.at(at, kTarBlock);
       if (!header.ok()) return header.error();
       if (header->size() < kTarBlock) break;
-      const bool zero = all_zero(*header);
-      if (!zero && (ended || !is_header(*header))) return ended && is_header(*header) ? at : begin;
-      ended = zero;
-      const std::uint64_t size = zero ? 0 : number_in(block_of(*header).size);
+      if (all_zero(*header)) {
+        ended = true;
+        at += kTarBlock;
+        continue;
+      }
+      if (!is_header(*header)) return begin;
+      if (ended) return at;
+      const std::uint64_t size = number_in(block_of(*header).size);
       at += kTarBlock + base::round_up(std::min(size, kLargestNumber), kTarBlock);
     }
     return at_end;
