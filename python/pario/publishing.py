@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import fcntl
 import os
 import re
 import shutil
@@ -103,22 +102,37 @@ def new_file(target: Path) -> Iterator[Publication]:
 
 
 @contextmanager
-def new_directory(target: Path) -> Iterator[Path]:
+def new_directory(target: Path, mode: int = 0o777) -> Iterator[Path]:
     """Makes a directory beside its target, locked in the block, whose end renames it to its target.
-    Errors in the block remove it. Raises FileExistsError if another process makes the target."""
-    remove_stale_part(target)
-    part = part_path(target)
-    part.mkdir(parents=True)
-    descriptor = os.open(part, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    Errors in the block remove it. Processes may make one target at a time: the first publishes it.
+    Raises FileExistsError in the others or if the target exists, and OSError."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _create_directory(target, mode, temporary=False) as part:
         yield part
-        part.rename(target)
-    except BaseException:
-        remove(part)
-        raise
+        publish_new(part, target)
+
+
+@contextmanager
+def temporary_directory(beside: Path) -> Iterator[Path]:
+    """A new directory of this user beside a path that need not exist, locked in the block, whose
+    end removes it. It gets the name of a temporary file of that path. Raises OSError."""
+    with _create_directory(beside, 0o700, temporary=True) as part:
+        yield part
+
+
+@contextmanager
+def _create_directory(target: Path, mode: int, *, temporary: bool) -> Iterator[Path]:
+    from pario._native import create_directory_part
+
+    name, descriptor = create_directory_part(os.fsencode(target), mode, temporary)
+    part = Path(os.fsdecode(name))
+    try:
+        yield part
     finally:
-        os.close(descriptor)
+        if _is_named(descriptor, part):
+            shutil.rmtree(part, ignore_errors=True)
+        with add_path(target):
+            os.close(descriptor)
 
 
 @contextmanager

@@ -17,6 +17,9 @@ using namespace nb::literals;
 namespace pario::bindings {
 namespace {
 
+/// Processes of this host that may make a directory of one name at a time.
+constexpr std::uint32_t kMakers = 1024;
+
 /// Joins subfiles. Raises OSError; an exception of `show` is raised once the file is complete.
 void join(const nb::bytes& path, const nb::callable& show) {
   const std::string name = text_of(path);
@@ -33,20 +36,36 @@ void join(const nb::bytes& path, const nb::callable& show) {
   if (!status) raise_os_error(status.error());
 }
 
-/// The path of a new locked file beside a target, and its descriptor. Raises OSError.
-nb::tuple create_part(const nb::bytes& target) {
-  const std::string path = text_of(target);
-  base::Result<file::Publication> made = [&] {
-    const Released released;
-    return file::Publication::of_file(path);
-  }();
+/// The path of a new locked part, and its descriptor. Raises OSError that names the target.
+nb::tuple hand_over(base::Result<file::Publication> made, const std::string& target) {
   if (!made.ok()) {
     errno = made.error().number;
-    PyErr_SetFromErrnoWithFilename(PyExc_OSError, path.c_str());
+    PyErr_SetFromErrnoWithFilename(PyExc_OSError, target.c_str());
     throw nb::python_error();
   }
   const nb::bytes part = to_bytes(made->part());
   return nb::make_tuple(part, made->release());
+}
+
+nb::tuple create_part(const nb::bytes& target) {
+  const std::string path = text_of(target);
+  return hand_over(
+      [&] {
+        const Released released;
+        return file::Publication::of_file(path);
+      }(),
+      path);
+}
+
+nb::tuple create_directory_part(const nb::bytes& target, mode_t mode, bool temporary) {
+  const std::string path = text_of(target);
+  return hand_over(
+      [&] {
+        const Released released;
+        return file::Publication::of_directory(
+            path, {.mode = mode, .makers = kMakers, .temporary = temporary});
+      }(),
+      path);
 }
 
 nb::bytes part_path(const nb::bytes& target) {
@@ -70,6 +89,7 @@ void raise_os_error(const base::Error& error) {
 void add_storage(nb::module_& module) {
   module.def("join", join, "path"_a, "show"_a);
   module.def("create_part", create_part, "target"_a);
+  module.def("create_directory_part", create_directory_part, "target"_a, "mode"_a, "temporary"_a);
   module.def("part_path", part_path, "target"_a);
   module.def("remove_stale_part", remove_stale_part, "target"_a);
 }

@@ -230,15 +230,20 @@ def test_a_new_directory_gets_its_name_at_the_end(tmp_path):
     assert [path.name for path in tmp_path.rglob("*")] == ["tree", "file"]
 
 
+def test_the_first_of_two_makers_of_a_directory_publishes_it(tmp_path):
+    target = tmp_path / "tree"
+    with (
+        pytest.raises(FileExistsError, match="tree"),
+        publishing.new_directory(target) as late,
+    ):
+        with publishing.new_directory(target) as first:
+            (first / "first").touch()
+            assert late.exists()  # it is being made, so it is not stale
+        (late / "late").touch()
+    assert [path.name for path in tmp_path.rglob("*")] == ["tree", "first"]
+
+
 def test_a_new_directory_is_removed_after_an_error(tmp_path):
     with pytest.raises(ValueError, match="wrong"), publishing.new_directory(tmp_path / "a/b"):
         raise ValueError("wrong")
     assert list((tmp_path / "a").iterdir()) == []
-
-
-def test_a_directory_that_is_being_made_is_not_stale(tmp_path):
-    with publishing.new_directory(tmp_path / "tree") as part:
-        (part / "file").touch()
-        with pytest.raises(FileExistsError), publishing.new_directory(tmp_path / "tree"):
-            pytest.fail("two processes make one directory")
-        assert (part / "file").exists()

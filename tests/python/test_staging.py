@@ -16,7 +16,7 @@ from pario.cli import main
 from pario.errors import ParioError
 from pario.move.staging import NOTE, Move, Staged
 from pario.move.verified_copy import copy_verified, state_of
-from pario.publishing import is_part
+from pario.publishing import is_part, part_path
 from pario.see.launch.stages import Stage, staging
 from tests.support.commands import run_command, start_command
 from tests.support.waiting import wait_until
@@ -44,6 +44,14 @@ def test_staged_files_are_equal(source: Path, tmp_path: Path) -> None:
     assert (here / "link").readlink() == Path("a")
     assert state_of(here / "a") == state_of(source / "a")
     assert (here / "deep").stat().st_mode & 0o777 == 0o750
+
+
+def test_the_directory_of_a_killed_process_is_removed(source: Path, tmp_path: Path) -> None:
+    left = part_path(tmp_path / "node")
+    left.mkdir()
+    (left / NOTE).touch()
+    assert stage_in(source, tmp_path / "node") == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["node", "shared"]
 
 
 def test_a_link_is_staged_under_its_own_name(source: Path, tmp_path: Path) -> None:

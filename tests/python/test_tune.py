@@ -409,7 +409,7 @@ from pario.prove.tune import trials
 def player(plan, *_):
     from pario.scratch import scratch
     def play(script, choice, limit):
-        with scratch(plan.directory, "pario-replay-"):
+        with scratch(plan.directory, "pario-replay"):
             if choice.sections:
                 os.kill(os.getpid(), int(sys.argv[1]))
             return 1.0

@@ -193,13 +193,27 @@ TEST_F(PublicationTest, ALinkInTheWayIsRemovedAndNotFollowed) {
 }
 
 TEST_F(PublicationTest, ADirectoryHasItsNameWhenItIsPublished) {
-  auto one = Publication::of_directory(target_, 0700);
+  auto one = Publication::of_directory(target_, {.mode = 0700});
   ASSERT_TRUE(one.ok());
   EXPECT_EQ(fs::status(one->part()).permissions() & fs::perms::mask, fs::perms::owner_all);
   EXPECT_EQ(Publication::of_directory(target_).error().number, EBUSY);
   EXPECT_TRUE(one->publish(Existing::keep).ok());
   EXPECT_TRUE(fs::is_directory(target_));
   EXPECT_EQ(Publication::of_directory(target_).error().number, EEXIST);
+}
+
+TEST_F(PublicationTest, SeveralMakersHaveDirectoriesOfTheirOwn) {
+  fs::create_directory(target_);
+  const Publication::DirectoryOptions two{.makers = 2, .temporary = true};
+  fs::create_directory(part_path(target_, part_number(2)));  // of a killed process
+  {
+    const auto one = Publication::of_directory(target_, two);
+    const auto other = Publication::of_directory(target_, two);
+    ASSERT_TRUE(one.ok() && other.ok());
+    EXPECT_NE(one->part(), other->part());
+    EXPECT_EQ(Publication::of_directory(target_, two).error().number, EBUSY);
+  }
+  EXPECT_EQ(entries(), Names{"out"});
 }
 
 TEST_F(PublicationTest, ADirectoryThatAKilledProcessLeftIsRemovedWithItsReadOnlyDirectories) {

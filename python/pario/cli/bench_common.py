@@ -61,7 +61,7 @@ def place_below(directory: Path) -> Iterator[Path]:
     """A temporary directory on the file system to measure. Raises ParioError if it cannot be
     used."""
     require_directory(directory, "a directory on the file system to measure")
-    with name_errors(directory), scratch(directory, "pario-bench-") as made:
+    with name_errors(directory), scratch(directory, "pario-bench") as made:
         yield made
 
 

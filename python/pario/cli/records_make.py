@@ -346,7 +346,7 @@ def _as_raw(path: str, arguments: argparse.Namespace) -> Iterator[str]:
     directory = Path(gettempdir()) if is_url(output) else Path(output).parent
     name = Path(path).name
     with (
-        scratch(directory, f"{name}.", interrupts=False) as folder,
+        scratch(directory, name, interrupts=False) as folder,
         (folder / name).open("wb") as raw,
     ):
         with show_progress(path):

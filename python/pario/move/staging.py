@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -28,8 +27,8 @@ from pario.paths import local_path
 from pario.progress import Show
 from pario.publishing import (
     is_part,
+    new_directory,
     part_path,
-    publish_new,
     remove_stale_part,
     sync_directory,
 )
@@ -145,16 +144,10 @@ class Staged:
     @classmethod
     def _publish(cls, local: Path) -> None:
         """Create a directory that has its note from the first moment. Raises FileExistsError."""
-        local.parent.mkdir(parents=True, exist_ok=True)
-        staged = cls(local.with_name(f".{local.name}.{secrets.token_hex(8)}.pario-part"))
-        staged.local.mkdir(mode=0o700)
-        staged._made = True
-        try:
+        with new_directory(local, 0o700) as part:
+            staged = cls(part)
+            staged._made = True
             staged.write_note()
-            publish_new(staged.local, local)
-        finally:
-            if staged.local.is_dir():
-                shutil.rmtree(staged.local)
 
     def add(self, name: str, target: str | os.PathLike[str], read_only: bool = False) -> Path:
         """Adds a tree; returns its path on this node. Raises ParioError if the origin cannot be

@@ -73,7 +73,7 @@ def keep(machine: Machine, directory: Path) -> Path:
 
 def measure_machine(directory: Path) -> Machine:
     """Measure this machine with the file system of a directory. Raises ParioError."""
-    with name_errors(directory), scratch(directory, "pario-bench-") as place:
+    with name_errors(directory), scratch(directory, "pario-bench") as place:
         return _measure(place)
 
 

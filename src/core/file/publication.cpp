@@ -170,16 +170,24 @@ base::Result<Publication> Publication::of_file(const std::string& target, const 
                      .detail = "all slots for its temporary files are in use"};
 }
 
-base::Result<Publication> Publication::of_directory(const std::string& wanted, mode_t mode) {
+base::Result<Publication> Publication::of_directory(const std::string& wanted,
+                                                    const DirectoryOptions& options) {
   std::string target = wanted;
   while (target.size() > 1 && target.ends_with('/')) target.pop_back();
-  if (is_there(target)) return base::path_error("mkdir", target, EEXIST);
-  const std::string part = part_path(target, part_number(0));
-  const int descriptor = remove_stale_part(part) ? create_directory(part, mode) : -1;
-  if (descriptor >= 0) return Publication(target, part, descriptor, true);
-  base::Error error = base::path_error("mkdir", part);
-  if (error.number == EBUSY || error.number == EEXIST) error.detail = "another process makes it";
-  return error;
+  if (!options.temporary && is_there(target)) return base::path_error("mkdir", target, EEXIST);
+  for (std::uint32_t slot = 0;; ++slot) {
+    const std::string part = part_path(target, part_number(slot));
+    const bool is_free = remove_stale_part(part);  // false also for a directory of another user
+    const int descriptor = is_free ? create_directory(part, options.mode) : -1;
+    if (descriptor >= 0) {
+      remove_stale_from(slot + 1, target);
+      return Publication(target, part, descriptor, true);
+    }
+    base::Error error = base::path_error("mkdir", part);
+    const bool is_taken = error.number == EBUSY || error.number == EEXIST;
+    if (is_taken) error.detail = "another process makes it";
+    if ((is_free && !is_taken) || slot + 1 >= options.makers) return error;
+  }
 }
 
 base::Status Publication::publish(Existing existing) {

@@ -80,8 +80,18 @@ class Publication {
   static base::Result<Publication> of_file(const std::string& target) {
     return of_file(target, Options());
   }
-  /// A new directory. EEXIST: the target exists; EBUSY: another process of this host makes it.
-  static base::Result<Publication> of_directory(const std::string& target, mode_t mode = 0777);
+  struct DirectoryOptions {
+    mode_t mode = 0777;        ///< less the umask
+    std::uint32_t makers = 1;  ///< processes of this host that may make one target at a time
+    bool temporary = false;    ///< is never published, so the target may exist
+  };
+  /// A new directory. Removes stale parts of this target in the slots it looks at. EEXIST: the
+  /// target exists; EBUSY: as many processes of this host as may make it do so already.
+  static base::Result<Publication> of_directory(const std::string& target,
+                                                const DirectoryOptions& options);
+  static base::Result<Publication> of_directory(const std::string& target) {
+    return of_directory(target, DirectoryOptions());
+  }
 
   Publication(Publication&& other) noexcept;
   Publication& operator=(Publication&& other) = delete;

@@ -360,7 +360,7 @@ base::Result<Unpacking> unpack(const Archive& archive, const UnpackRequest& requ
   if (base::Status status = check_members(archive, request); !status) return status.error();
   if (base::Status status = verify_places(archive); !status) return status.error();
   auto publication = file::Publication::of_directory(
-      request.output, has_permissions(archive, request) ? kPrivate : kUsual);
+      request.output, {.mode = has_permissions(archive, request) ? kPrivate : kUsual});
   if (!publication.ok()) return publication.error();
   records::Meter meter(show);
   auto made = std::make_unique<Unpacker>(archive, request, *publication, meter)->run();

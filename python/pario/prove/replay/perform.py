@@ -21,6 +21,7 @@ from pario.errors import name_errors
 from pario.fix.stripe.layout import Wanted, differences, set_stripes
 from pario.prove.replay.errors import LateError, ReplayError
 from pario.prove.replay.script import Script, below, save
+from pario.publishing import temporary_directory
 from pario.scratch import scratch
 from pario.see.launch import Limit, Settings, launch
 from pario.see.tables import read
@@ -82,7 +83,7 @@ def prepare_scratch(
     ReplayError if it cannot be made, LateError if it is not complete at ``deadline`` (of the
     monotonic clock), and ParioError if the file system sets other stripes."""
     _check(script, directory)
-    with name_errors(directory, ReplayError), scratch(directory, "pario-replay-") as root:
+    with name_errors(directory, ReplayError), scratch(directory, "pario-replay") as root:
         if stripes and (other := differences(stripes, set_stripes(root, stripes))):
             raise ReplayError(f"{root}: {'; '.join(other)}")
         _prepare_files(script, root, cold=cold, deadline=deadline)
@@ -94,9 +95,9 @@ def play(script: Script, root: Path, manner: Manner) -> Performance:
     about = f"{tempfile.gettempdir()} (TMPDIR, the directory of temporary files)"
     with (
         name_errors(about, ReplayError),
-        tempfile.TemporaryDirectory(prefix="pario-replay-") as folder,
+        temporary_directory(Path(tempfile.gettempdir()) / "pario-replay") as folder,
     ):
-        return _play(script, root, Path(folder), manner)
+        return _play(script, root, folder, manner)
 
 
 def expect_scratch(directory: Path) -> None:
@@ -104,7 +105,7 @@ def expect_scratch(directory: Path) -> None:
     if not directory.is_dir():
         raise ReplayError(f"{directory} is no directory; expected one on the file system to test")
     try:
-        with scratch(directory, "pario-replay-"):
+        with scratch(directory, "pario-replay"):
             pass
     except OSError as error:
         raise ReplayError(
