@@ -213,6 +213,16 @@ def test_writes_beyond_the_limit_of_steps_are_a_message(monkeypatch: pytest.Monk
     )
 
 
+def test_no_steps_are_built_for_more_writes_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = job()
+    write(made, 0, 1.0)
+    write(made, 2, 5.0, offset=60)
+    monkeypatch.setattr(overlaps, "MAX_STEPS", 1)
+    monkeypatch.setattr(overlaps, "Step", lambda *_: pytest.fail("steps fill the memory"))
+    (message,) = (text for text in analyze(made).messages if "corruption" in text)
+    assert "more than 1 steps" in message
+
+
 def test_writes_of_too_many_ranks_are_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
     made = job()
     write(made, 0, 1.0)

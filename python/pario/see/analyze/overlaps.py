@@ -189,6 +189,8 @@ def _have_lanes(group: Ints, lane: Ints) -> Mask:
 def _steps(facts: Facts, writes: _Writes, epoch: int, most: int) -> list[Step] | None:
     """Return the steps of an epoch by time; None if there are more than ``most``."""
     own = np.flatnonzero(writes.epoch == epoch)
+    if len(own) * (1 if facts.lanes.mpi else _STEPS_OF_WRITE) > most:
+        return None  # before the objects of a hundred million writes fill the memory
     steps = [*_write_steps(facts, writes, own)]
     if facts.lanes.mpi:
         times = facts.job.events["start"][writes.event[own]]
@@ -200,6 +202,8 @@ def _steps(facts: Facts, writes: _Writes, epoch: int, most: int) -> list[Step] |
     return [step for _, step in steps] if len(steps) <= most else None
 
 
+#: Steps of a write of a program without MPI.
+_STEPS_OF_WRITE = 3
 _Timed = tuple[tuple[float, int], Step]  # moment and rank among the steps of one event
 
 
