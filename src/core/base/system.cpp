@@ -72,7 +72,16 @@ int status_of(int descriptor, struct stat& status) {
 }
 
 int status_of(const char* path, struct stat& status) {
-  return static_cast<int>(system_call(SYS_newfstatat, AT_FDCWD, path, &status, 0));
+  return status_of(AT_FDCWD, path, 0, status);
+}
+
+int status_of(int directory, const char* path, int flags, struct stat& status) {
+  return static_cast<int>(system_call(SYS_newfstatat, directory, path, &status, flags));
+}
+
+int extended_status_of(int directory, const char* path, int flags, unsigned mask,
+                       struct statx& status) {
+  return static_cast<int>(system_call(SYS_statx, directory, path, flags, mask, &status));
 }
 
 long lock_byte(int descriptor, short type, std::uint64_t byte, bool waits) {

@@ -80,6 +80,11 @@ long read_file(const char* path, void* data, std::size_t size);
 long write_all(int descriptor, const void* data, std::size_t size, std::uint64_t offset);
 int status_of(int descriptor, struct stat& status);
 int status_of(const char* path, struct stat& status);
+/// Reads the status of a path relative to a directory; `flags`: AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW.
+int status_of(int directory, const char* path, int flags, struct stat& status);
+/// The same by statx(2), which may leave some of the facts of `mask` (STATX_TYPE, ...) out.
+int extended_status_of(int directory, const char* path, int flags, unsigned mask,
+                       struct statx& status);
 /// Sets a lock of one byte of a file (F_RDLCK, F_WRLCK) or removes it (F_UNLCK). It belongs to the
 /// open description: all processes that share it have the lock, and the kernel removes it with the
 /// last one. `waits`: for locks of others, also across interruptions.

@@ -26,8 +26,7 @@ std::size_t cut_number(std::string_view& text) {
 
 std::uint64_t size_of(int directory, const char* name) {
   struct stat facts;
-  if (base::system_call(SYS_newfstatat, directory, name, &facts, AT_SYMLINK_NOFOLLOW) < 0 ||
-      !S_ISREG(facts.st_mode))
+  if (base::status_of(directory, name, AT_SYMLINK_NOFOLLOW, facts) < 0 || !S_ISREG(facts.st_mode))
     return 0;
   return static_cast<std::uint64_t>(facts.st_size);
 }

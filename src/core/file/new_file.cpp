@@ -61,8 +61,7 @@ bool is_empty(const layout::StripedParts& parts) {
 /// another user in a directory that all may write to.
 std::size_t read_link(int directory, const char* name, char* target, std::size_t size) {
   struct stat link;
-  if (base::system_call(SYS_newfstatat, directory, name, &link, AT_SYMLINK_NOFOLLOW) < 0 ||
-      !S_ISLNK(link.st_mode))
+  if (base::status_of(directory, name, AT_SYMLINK_NOFOLLOW, link) < 0 || !S_ISLNK(link.st_mode))
     return 0;
   if (link.st_uid != 0 && link.st_uid != static_cast<uid_t>(base::system_call(SYS_geteuid)))
     return 0;
@@ -170,8 +169,7 @@ void NewFile::open_on_beegfs(unsigned mode) {
 /// them sets the stripes before the first byte.
 void NewFile::open_empty(int flags) {
   struct stat facts;
-  const long status =
-      base::system_call(SYS_newfstatat, directory_, name_, &facts, AT_SYMLINK_NOFOLLOW);
+  const int status = base::status_of(directory_, name_, AT_SYMLINK_NOFOLLOW, facts);
   if (status == 0 && S_ISREG(facts.st_mode) && facts.st_size == 0)
     descriptor_ = static_cast<int>(base::system_call(SYS_openat, directory_, name_, flags));
   existed_ = descriptor_ < 0;

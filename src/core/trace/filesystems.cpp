@@ -26,9 +26,9 @@ const char* layout_attribute(std::string_view mount_type) {
 std::uint64_t mount_id(const Target& target) {
   struct statx facts{};
   const bool open = target.descriptor >= 0;
-  const long result =
-      base::system_call(SYS_statx, open ? target.descriptor : AT_FDCWD, open ? "" : target.path,
-                        open ? AT_EMPTY_PATH : 0, STATX_MNT_ID, &facts);
+  const int result =
+      open ? base::extended_status_of(target.descriptor, "", AT_EMPTY_PATH, STATX_MNT_ID, facts)
+           : base::extended_status_of(AT_FDCWD, target.path, 0, STATX_MNT_ID, facts);
   return result == 0 && (facts.stx_mask & STATX_MNT_ID) != 0 ? facts.stx_mnt_id : 0;
 }
 

@@ -39,8 +39,7 @@ bool is_inherited(int descriptor) {
 
 bool identify(int directory, const char* path, struct stat& status) {
   if (path == nullptr || buffers::is_idle() || pario_in_vfork_child != 0) return false;
-  return base::system_call(SYS_newfstatat, directory, path, &status, AT_EMPTY_PATH) == 0 &&
-         S_ISREG(status.st_mode);
+  return base::status_of(directory, path, AT_EMPTY_PATH, status) == 0 && S_ISREG(status.st_mode);
 }
 
 /// Ends buffering of a file that this process has mapped, or open without buffers.

@@ -377,7 +377,7 @@ void close_kept(int descriptor) {
 void expire_name(int directory, const char* path) {
   struct stat file;
   if (path == nullptr || used_entries.load(std::memory_order_acquire) == 0) return;
-  if (base::system_call(SYS_newfstatat, directory, path, &file, 0) < 0 || !S_ISREG(file.st_mode))
+  if (base::status_of(directory, path, 0, file) < 0 || !S_ISREG(file.st_mode))
     return expire_all_names();
   expire_file(file);
 }

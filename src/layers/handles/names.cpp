@@ -31,8 +31,8 @@ std::optional<Name> find_name(int directory, const char* path) {
 bool look_up(const char* path, struct stat& found) {
   constexpr unsigned kMask = STATX_TYPE | STATX_MODE | STATX_UID | STATX_GID | STATX_INO;
   struct statx state;
-  if (base::system_call(SYS_statx, AT_FDCWD, path, AT_STATX_DONT_SYNC, kMask, &state) < 0)
-    return base::system_call(SYS_newfstatat, AT_FDCWD, path, &found, 0) >= 0;
+  if (base::extended_status_of(AT_FDCWD, path, AT_STATX_DONT_SYNC, kMask, state) < 0)
+    return base::status_of(path, found) >= 0;
   found.st_dev = makedev(state.stx_dev_major, state.stx_dev_minor);
   found.st_ino = state.stx_ino;
   found.st_mode = state.stx_mode;

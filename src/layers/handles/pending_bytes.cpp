@@ -64,8 +64,7 @@ void write_pending_of(int descriptor) {
 void write_pending_of(int directory, const char* path) {
   struct stat file;
   const base::SavedErrno saved;
-  if (path != nullptr &&
-      base::system_call(SYS_newfstatat, directory, path, &file, AT_EMPTY_PATH) >= 0)
+  if (path != nullptr && base::status_of(directory, path, AT_EMPTY_PATH, file) >= 0)
     write_pending_of(file);
 }
 

@@ -49,11 +49,11 @@ bool is_below_tree(std::string_view path) {
 Facts ask(std::string_view path) {
   base::Text<PATH_MAX> name;
   Facts facts;
-  const long result = base::system_call(SYS_newfstatat, AT_FDCWD, name.add(path).c_str(),
-                                        &facts.status, AT_SYMLINK_NOFOLLOW);
+  const int result =
+      base::status_of(AT_FDCWD, name.add(path).c_str(), AT_SYMLINK_NOFOLLOW, facts.status);
   if (result >= 0) facts.kind = Facts::Kind::present;
   if (result == -ENOENT || result == -ENOTDIR) facts.kind = Facts::Kind::missing;
-  facts.error = result < 0 ? static_cast<int>(-result) : 0;
+  facts.error = result < 0 ? -result : 0;
   return facts;
 }
 

@@ -29,9 +29,8 @@ struct FileKind {
 };
 
 FileKind kind_of(const char* path) {
-  struct stat status{};
-  const bool exists =
-      base::system_call(SYS_newfstatat, AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW) == 0;
+  struct stat status;
+  const bool exists = base::status_of(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, status) == 0;
   return {exists, exists && S_ISDIR(status.st_mode), exists && S_ISLNK(status.st_mode)};
 }
 

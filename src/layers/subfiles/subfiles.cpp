@@ -34,8 +34,8 @@ bool has_map(std::string_view path) {
 /// True for an empty regular file. Does not ask the servers of a file system for the size.
 bool is_empty(int descriptor) {
   struct statx facts;
-  return base::system_call(SYS_statx, descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
-                           STATX_TYPE | STATX_SIZE, &facts) == 0 &&
+  return base::extended_status_of(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+                                  STATX_TYPE | STATX_SIZE, facts) == 0 &&
          S_ISREG(facts.stx_mode) && facts.stx_size == 0;
 }
 
