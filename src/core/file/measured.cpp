@@ -25,8 +25,8 @@ std::string_view cut_at(std::string_view& text, char mark) {
 template <std::integral T>
 bool take_number(std::string_view& text, T& number) {
   const std::string_view digits = cut_at(text, ':');
-  const char* end = digits.data() + digits.size();
-  return std::from_chars(digits.data(), end, number) == std::from_chars_result{end, std::errc{}};
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return error == std::errc{} && end == digits.data() + digits.size();
 }
 
 bool parse_sweep(std::string_view text, layout::MeasuredStripes& out, std::string_view& mount) {
@@ -41,8 +41,7 @@ bool contains(std::string_view mount, int directory) {
   base::Text<PATH_MAX> path;
   path.add(mount);
   struct stat point, own;
-  return path.complete() &&
-         base::system_call(SYS_newfstatat, AT_FDCWD, path.c_str(), &point, 0) == 0 &&
+  return path.complete() && base::status_of(path.c_str(), point) == 0 &&
          base::status_of(directory, own) == 0 && point.st_dev == own.st_dev;
 }
 
