@@ -115,8 +115,10 @@ class ShownCall {
     std::atomic_ref(row.start).store(start, std::memory_order_release);
   }
   /// Copies a short text. The compiler makes memcpy "rep movs" here, which is slower.
-  static void copy_words(char* to, const char* from, std::size_t size) {
+  static void copy_words(char* to, std::string_view text) {
     constexpr std::size_t kWord = sizeof(std::uint64_t);
+    const std::size_t size = text.size();
+    const char* const from = text.data();
     if (size < kWord) {
       for (std::size_t at = 0; at < size; ++at) to[at] = from[at];
       return;
@@ -125,9 +127,9 @@ class ShownCall {
     std::memcpy(to + size - kWord, from + size - kWord, kWord);
   }
   static void store_path(CallRow& row, std::string_view path) {
-    const std::size_t size = std::min(path.size(), sizeof row.path - 1);
-    copy_words(row.path, path.data(), size);
-    row.path[size] = '\0';
+    const std::string_view shown = path.substr(0, sizeof row.path - 1);
+    copy_words(row.path, shown);
+    row.path[shown.size()] = '\0';
     row.flags |= kNamed;
   }
 
