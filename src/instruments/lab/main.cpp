@@ -4,10 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -25,33 +29,59 @@ struct Chosen {
   bool foreground = false;
 };
 
-bool set(Chosen& chosen, std::string_view key, std::uint64_t value) {
-  Settings& settings = chosen.settings;
-  if (key == "targets")
-    return settings.targets = static_cast<std::uint32_t>(value), value >= 1 && value <= 256;
-  if (key == "rate") return settings.speed.rate = static_cast<double>(value), true;
-  if (key == "link") return settings.speed.link = static_cast<double>(value), true;
-  if (key == "latency") return settings.speed.latency = value, true;
-  if (key == "metadata") return settings.metadata = value, true;
-  if (key == "lock_handover") return settings.speed.lock_handover = value, true;
-  if (key == "in_flight")
-    return settings.speed.in_flight = static_cast<std::uint32_t>(value), value <= 1024;
-  if (key == "ceph")
-    return settings.personality = value != 0 ? Personality::ceph : Personality::lustre, true;
-  if (key == "process")
-    return settings.client = value != 0 ? ClientKind::process : ClientKind::network, true;
-  if (key == "cache") return settings.cache = value != 0, true;
-  return key == "foreground" && (chosen.foreground = value != 0, true);
+/// A setting that a word KEY=NUMBER chooses, with the range of its number.
+struct Setting {
+  std::string_view key;
+  void (*store)(Chosen& chosen, std::uint64_t value);
+  std::uint64_t least = 0, most = std::numeric_limits<std::uint64_t>::max();
+};
+
+constexpr Setting kSettings[] = {
+    {"targets",
+     [](Chosen& chosen, std::uint64_t value) {
+       chosen.settings.targets = static_cast<std::uint32_t>(value);
+     },
+     1, 256},
+    {"rate", [](Chosen& chosen,
+                std::uint64_t value) { chosen.settings.speed.rate = static_cast<double>(value); }},
+    {"link", [](Chosen& chosen,
+                std::uint64_t value) { chosen.settings.speed.link = static_cast<double>(value); }},
+    {"latency", [](Chosen& chosen, std::uint64_t value) { chosen.settings.speed.latency = value; }},
+    {"metadata", [](Chosen& chosen, std::uint64_t value) { chosen.settings.metadata = value; }},
+    {"lock_handover",
+     [](Chosen& chosen, std::uint64_t value) { chosen.settings.speed.lock_handover = value; }},
+    {"in_flight",
+     [](Chosen& chosen, std::uint64_t value) {
+       chosen.settings.speed.in_flight = static_cast<std::uint32_t>(value);
+     },
+     0, 1024},
+    {"ceph",
+     [](Chosen& chosen, std::uint64_t value) {
+       chosen.settings.personality = value != 0 ? Personality::ceph : Personality::lustre;
+     }},
+    {"process",
+     [](Chosen& chosen, std::uint64_t value) {
+       chosen.settings.client = value != 0 ? ClientKind::process : ClientKind::network;
+     }},
+    {"cache", [](Chosen& chosen, std::uint64_t value) { chosen.settings.cache = value != 0; }},
+    {"foreground", [](Chosen& chosen, std::uint64_t value) { chosen.foreground = value != 0; }},
+};
+
+bool parse_number(std::string_view text, std::uint64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size();
 }
 
-bool set(Chosen& chosen, std::string_view word) {
+/// Applies a word KEY=NUMBER; false if there is no such setting, or its number is out of range.
+bool apply_word(Chosen& chosen, std::string_view word) {
   const auto equals = word.find('=');
   std::uint64_t value = 0;
-  if (equals == word.npos) return false;
-  const auto [end, error] =
-      std::from_chars(word.data() + equals + 1, word.data() + word.size(), value);
-  return error == std::errc{} && end == word.data() + word.size() &&
-         set(chosen, word.substr(0, equals), value);
+  if (equals == word.npos || !parse_number(word.substr(equals + 1), value)) return false;
+  const auto* const setting = std::ranges::find(kSettings, word.substr(0, equals), &Setting::key);
+  if (setting == std::end(kSettings) || value < setting->least || value > setting->most)
+    return false;
+  setting->store(chosen, value);
+  return true;
 }
 
 int complain(const std::string& text) {
@@ -112,7 +142,7 @@ int run(std::span<char*> words) {
   Chosen chosen;
   if (words.size() < 2) return complain("usage: pario-lab DIRECTORY POINT [KEY=NUMBER ...]");
   for (const char* word : words.subspan(2))
-    if (!set(chosen, word))
+    if (!apply_word(chosen, word))
       return complain(std::string("no such setting, or not in its range: ") + word);
   ::umask(0);
   allow_many_files();
