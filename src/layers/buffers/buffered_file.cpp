@@ -12,6 +12,16 @@
 #include "layers/buffers/figures.hpp"
 
 namespace pario::buffers {
+namespace {
+
+/// Makes the system call of a seek, and sets the offset of the handle to the kernel's.
+long seek_in_kernel(Handle& handle, std::int64_t offset, int whence) {
+  const long result = system_calls.seek(handle.descriptor, offset, whence);
+  if (result >= 0) handle.offset = static_cast<std::uint64_t>(result);
+  return result;
+}
+
+}  // namespace
 
 void BufferedFile::Call::apply_signal_writes() {
   SignalWrites::Batch batch;
@@ -102,24 +112,28 @@ long BufferedFile::seek(Handle& handle, std::int64_t offset, int whence) {
   if (!call.is_held()) return -EINTR;
   if (!state_.active) return kPass;
   if (handle.appends) return write_behind_.drain(call.lock()), apply_rewind(handle), kPass;
-  std::optional<std::int64_t> base;  // empty: the kernel knows it
-  if (whence == SEEK_SET) base = 0;
-  if (whence == SEEK_CUR) base = static_cast<std::int64_t>(handle.offset);
-  if (whence == SEEK_END)
-    if (const ProcessCopy* copy = copies_.find_valid_copy(handle))
-      base = static_cast<std::int64_t>(copy->size());
+  const std::optional<std::int64_t> base = find_seek_base(handle, whence);
+  if (!base) {
+    write_behind_.drain(call.lock());
+    return seek_in_kernel(handle, offset, whence);
+  }
   std::int64_t target = 0;
-  if (base && __builtin_add_overflow(*base, offset, &target)) return -EOVERFLOW;
-  if (!base) write_behind_.drain(call.lock());
+  if (__builtin_add_overflow(*base, offset, &target)) return -EOVERFLOW;
   // Offsets up to this one are valid; the kernel decides about others.
   const auto valid =
       static_cast<std::int64_t>(std::max(handle.offset, copies_.process_copy_size()));
-  const long result =
-      base && target >= 0 && target <= valid
-          ? target
-          : system_calls.seek(handle.descriptor, base ? target : offset, base ? SEEK_SET : whence);
-  if (result >= 0) handle.offset = static_cast<std::uint64_t>(result);
-  return result;
+  if (target < 0 || target > valid) return seek_in_kernel(handle, target, SEEK_SET);
+  handle.offset = static_cast<std::uint64_t>(target);
+  return target;
+}
+
+/// Returns the offset from which a seek counts; empty: only the kernel knows it.
+std::optional<std::int64_t> BufferedFile::find_seek_base(const Handle& handle, int whence) {
+  if (whence == SEEK_SET) return 0;
+  if (whence == SEEK_CUR) return static_cast<std::int64_t>(handle.offset);
+  const ProcessCopy* const copy = whence == SEEK_END ? copies_.find_valid_copy(handle) : nullptr;
+  if (copy == nullptr) return std::nullopt;
+  return static_cast<std::int64_t>(copy->size());
 }
 
 std::uint64_t BufferedFile::position(const Handle& handle) {
@@ -130,8 +144,7 @@ std::uint64_t BufferedFile::position(const Handle& handle) {
 void BufferedFile::reload_offset(Handle& handle) {
   const Call call(*this);
   if (!call.is_held() || !state_.active) return;
-  const long offset = system_calls.seek(handle.descriptor, 0, SEEK_CUR);
-  if (offset >= 0) handle.offset = static_cast<std::uint64_t>(offset);
+  seek_in_kernel(handle, 0, SEEK_CUR);
 }
 
 // ---- flushing

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -87,6 +88,7 @@ class BufferedFile {
   long write_locked(FileLock& lock, Handle& handle, std::span<const iovec> pieces, StartOffset at);
   long read_locked(FileLock& lock, Handle& handle, std::span<const iovec> pieces,
                    std::uint64_t offset);
+  std::optional<std::int64_t> find_seek_base(const Handle& handle, int whence);
   void sync_locked(FileLock& lock);
   void drop_unfinished_write(Handle& handle);
   void write_in_signal_handler(const SignalWrites::Write& write);
