@@ -56,20 +56,15 @@ void read_lengths(const Library& library, int file, const int* dimensions, int r
   }
 }
 
-/// Adds layout, chunks, filters and the chunk cache of a variable of netCDF-4.
-void add_storage(const Library& library, int file, int variable, Object& object, base::Json& json) {
-  int format = 0, storage = -1;
-  std::size_t chunk[kMostDimensions] = {};
-  if (library.format == nullptr || library.format(file, &format) != 0 ||
-      (format != kNetcdf4 && format != kNetcdf4Classic) || object.rank == 0 ||
-      library.chunking == nullptr || library.chunking(file, variable, &storage, chunk) != 0)
-    return;
-  if (storage >= 0 && storage < static_cast<int>(std::size(kLayouts)))
-    json.member("layout", kLayouts[storage]);
-  object.is_chunked = storage == 0;
-  if (!object.is_chunked) return;
-  std::ranges::copy(chunk, object.chunk);
-  datasets::add_extents(json, "chunk", object.chunk, object.rank);
+/// True if the variables of a file have a layout, and perhaps chunks and filters.
+bool is_netcdf4(const Library& library, int file) {
+  int format = 0;
+  return library.format != nullptr && library.format(file, &format) == 0 &&
+         (format == kNetcdf4 || format == kNetcdf4Classic);
+}
+
+/// Adds shuffle and deflate by name, and other filters by their numbers in HDF5.
+void add_filters(const Library& library, int file, int variable, base::Json& json) {
   json.key("filters").begin_array();
   int shuffle = 0, deflate = 0, level = 0;
   if (library.deflate != nullptr &&
@@ -85,11 +80,31 @@ void add_storage(const Library& library, int file, int variable, Object& object,
     for (std::size_t i = 0; i < number; ++i)
       if (ids[i] != kDeflate && ids[i] != kShuffle) json.value(ids[i]);
   json.end_array();
+}
+
+/// Adds the size of the chunk cache, if the library reports it.
+void add_chunk_cache(const Library& library, int file, int variable, base::Json& json) {
   std::size_t bytes = 0, slots = 0;
   float preemption = 0;
   if (library.chunk_cache != nullptr &&
       library.chunk_cache(file, variable, &bytes, &slots, &preemption) == 0)
     json.member("cache", bytes).member("slots", slots);
+}
+
+/// Adds layout, chunks, filters and the chunk cache of a variable of netCDF-4.
+void add_storage(const Library& library, int file, int variable, Object& object, base::Json& json) {
+  if (object.rank == 0 || library.chunking == nullptr || !is_netcdf4(library, file)) return;
+  int storage = -1;
+  std::size_t chunk[kMostDimensions] = {};
+  if (library.chunking(file, variable, &storage, chunk) != 0) return;
+  if (storage >= 0 && storage < static_cast<int>(std::size(kLayouts)))
+    json.member("layout", kLayouts[storage]);
+  object.is_chunked = storage == 0;
+  if (!object.is_chunked) return;
+  std::ranges::copy(chunk, object.chunk);
+  datasets::add_extents(json, "chunk", object.chunk, object.rank);
+  add_filters(library, file, variable, json);
+  add_chunk_cache(library, file, variable, json);
 }
 
 /// Adds the path of a variable in its file.
