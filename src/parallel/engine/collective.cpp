@@ -230,19 +230,16 @@ base::Result<std::uint64_t> CollectiveAccess::execute(Access& access,
                                                       std::span<const pattern::Summary> ranks) {
   if (context_.comm().size() == 1) return execute_alone(access);
   const plan::Plan plan = make_plan(access, ranks);
-  const bool direct = plan.way == plan::Way::direct;
-  RunAhead* const ahead = access.calls.run_ahead();
-  if (ahead != nullptr)
-    ahead->begin_series(access.call.direction, ranks, access.call.summary,
-                        direct && access.policy.may_run_ahead());
+  const bool is_in_series = begin_series(access, ranks, plan.way);
   if (plan.way == plan::Way::nothing) {
     if (!access.policy.may_keep_writes()) return std::uint64_t{0};
     return share_outcome(access, std::uint64_t{0});
   }
-  const bool windows = !direct && (!access.policy.atomic || access.policy.one_node);
+  const bool windows =
+      plan.way == plan::Way::windows && (!access.policy.atomic || access.policy.one_node);
   ++(windows ? access.statistics.through_windows : access.statistics.direct);
-  if (ahead != nullptr && ahead->series().is_open()) {
-    ahead->begin(access.calls.number(), access.call.summary);
+  if (is_in_series) {
+    access.calls.run_ahead()->begin(access.calls.number(), access.call.summary);
     return defer_outcome(access.calls, access.call.name,
                          move_in_order(access, access.calls.number()));
   }
@@ -252,6 +249,17 @@ base::Result<std::uint64_t> CollectiveAccess::execute(Access& access,
   if (!mine) return mine;
   if (const base::Status same = verify_together(access); !same) return same.error();
   return mine;
+}
+
+/// After a meeting: begins a series if the meetings before allow it. Returns true if this call is
+/// its first.
+bool CollectiveAccess::begin_series(const Access& access, std::span<const pattern::Summary> ranks,
+                                    plan::Way way) {
+  RunAhead* const ahead = access.calls.run_ahead();
+  if (ahead == nullptr) return false;
+  ahead->begin_series(access.call.direction, ranks, access.call.summary,
+                      way == plan::Way::direct && access.policy.may_run_ahead());
+  return ahead->series().is_open();
 }
 
 base::Result<std::uint64_t> CollectiveAccess::execute_alone(Access& access) {

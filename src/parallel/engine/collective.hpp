@@ -72,6 +72,8 @@ class CollectiveAccess {
   Count defer_outcome(CollectiveCalls& calls, const char* name, const Count& mine);
   Summaries gather_summaries(CollectiveCalls& calls, const Call& call, Statistics& statistics);
   Count execute(Access& access, std::span<const pattern::Summary> ranks);
+  static bool begin_series(const Access& access, std::span<const pattern::Summary> ranks,
+                           plan::Way way);
   Count execute_alone(Access& access);
   Count execute_atomic(Access& access, std::span<const pattern::Summary> ranks, plan::Plan plan,
                        bool windows);

@@ -88,7 +88,7 @@ void CollectiveCalls::make_up_for_missed_call() {
   if (!missed->moves_data || !run_ahead_->series().continues(missed->direction))
     return miss(*missed);
   run_ahead_->pass(begin_without_meeting(missed->direction, missed->name));
-  defer_error(complete_error(*missed->error, *missed));
+  if (missed->error) defer_error(complete_error(*missed->error, *missed));
 }
 
 void CollectiveCalls::defer_error(const base::Error& error) {
@@ -100,7 +100,8 @@ void CollectiveCalls::defer_error(const base::Error& error) {
 base::Result<CollectiveCalls::Notices> CollectiveCalls::meet(const Call& call) {
   make_up_for_missed_call();
   if (run_ahead_ && !call.keeps_series) run_ahead_->series().end(call.moves_data);
-  for (std::optional<Call> missed = take_missed_call();; missed.reset()) {
+  std::optional<Call> missed = take_missed_call();
+  while (true) {
     const base::Result<Notices> notices = exchange_notices(call, missed);
     if (!notices) return complete_error(notices.error(), call);
     const Verdict verdict = judge(*notices, call);
@@ -108,14 +109,31 @@ base::Result<CollectiveCalls::Notices> CollectiveCalls::meet(const Call& call) {
       const base::Status shared = share_earlier_errors(call);
       return shared ? notices : shared.error();
     }
-    if (run_ahead_) run_ahead_->series().end(false);  // ranks in different calls count alike again
-    const bool is_for_missed = verdict.meeting == Meeting::of_missed_call &&
-                               !is_same_call(own_.call, verdict.call, call.compare_names);
-    const base::Error error = share_error(verdict.meeting, is_for_missed ? *missed : call);
-    if (verdict.meeting == Meeting::mismatched)  // a rank may have been in a series
-      sequence_ = std::ranges::max(*notices, {}, &exchange::Notice::sequence).sequence;
-    if (!is_for_missed || comm_->has_failed()) return error;
+    const Call* const earlier = find_missed_call(verdict, call, missed);
+    base::Error error =
+        end_failed_meeting(verdict.meeting, *notices, earlier != nullptr ? *earlier : call);
+    if (earlier == nullptr || comm_->has_failed()) return error;
+    missed.reset();
   }
+}
+
+/// Returns the call that this rank has missed if the other ranks are in it; null: they are not.
+const Call* CollectiveCalls::find_missed_call(const Verdict& verdict, const Call& call,
+                                              const std::optional<Call>& missed) const {
+  const bool is_theirs = verdict.meeting == Meeting::of_missed_call &&
+                         !is_same_call(own_.call, verdict.call, call.compare_names);
+  return missed && is_theirs ? &*missed : nullptr;
+}
+
+/// Collective, after a meeting that is not good: returns the reason. The ranks number their next
+/// calls alike, though some may be in another call, or have been in a series.
+base::Error CollectiveCalls::end_failed_meeting(Meeting meeting, Notices notices,
+                                                const Call& call) {
+  if (run_ahead_) run_ahead_->series().end(false);
+  base::Error error = share_error(meeting, call);
+  if (meeting == Meeting::mismatched)
+    sequence_ = std::ranges::max(notices, {}, &exchange::Notice::sequence).sequence;
+  return error;
 }
 
 base::Result<CollectiveCalls::Notices> CollectiveCalls::exchange_notices(

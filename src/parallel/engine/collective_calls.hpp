@@ -87,6 +87,9 @@ class CollectiveCalls {
   base::Result<Notices> exchange_notices(const Call& call, const std::optional<Call>& missed);
   Verdict judge(Notices notices, const Call& call) const;
   std::optional<Call> take_missed_call();
+  const Call* find_missed_call(const Verdict& verdict, const Call& call,
+                               const std::optional<Call>& missed) const;
+  base::Error end_failed_meeting(Meeting meeting, Notices notices, const Call& call);
   base::Error share_error(Meeting meeting, const Call& call);
   base::Status share_earlier_errors(const Call& call);
   void make_up_for_missed_call();

@@ -34,17 +34,18 @@ class RangeLock {
 class OverlapLock {
  public:
   OverlapLock(FileContext& context, base::Extent range, bool exclusive)
-      : shared_(*context.guards().threads, std::defer_lock),
-        alone_(*context.guards().threads, std::defer_lock) {
-    exclusive ? alone_.lock() : shared_.lock();
-    range_.emplace(context.file(), range, exclusive);
-  }
-  const base::Status& status() const { return range_->status(); }
+      : shared_(exclusive ? Shared() : Shared(*context.guards().threads)),
+        alone_(exclusive ? Alone(*context.guards().threads) : Alone()),
+        range_(context.file(), range, exclusive) {}
+  const base::Status& status() const { return range_.status(); }
 
  private:
-  std::shared_lock<std::shared_mutex> shared_;
-  std::unique_lock<std::shared_mutex> alone_;
-  std::optional<RangeLock> range_;
+  using Shared = std::shared_lock<std::shared_mutex>;
+  using Alone = std::unique_lock<std::shared_mutex>;
+
+  Shared shared_;
+  Alone alone_;
+  RangeLock range_;
 };
 
 /// The file for one call of a rank; used by one thread.
