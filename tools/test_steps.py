@@ -30,7 +30,7 @@ from tools.junit import read_junit
 
 SUITES = "tests/suites/test_suites.py"
 WHEELS = "tests/wheels"
-_TIDY = ["clang-tidy", "-p", "build/tidy", "--quiet", "--extra-arg=-fconstexpr-steps=200000000"]
+_TIDY = ["clang-tidy", "-p", "build/tidy", "--quiet"]
 _NO_SOURCES_OF = "src/bindings/"  # built with the Python package alone
 _SECONDS = 60  # for commands that only print a list
 #: Seconds of each fuzz target, and the line of libFuzzer with its counts.
