@@ -103,6 +103,12 @@ long read_link(const char* path, char* out, std::size_t size) {
   return length;
 }
 
+long read_working_directory(char* out, std::size_t size) {
+  const long length = system_call(SYS_getcwd, out, size);  // counts the terminating zero
+  if (length <= 0) return length;
+  return out[0] == '/' ? length - 1 : 0;
+}
+
 namespace {
 
 /// Reports system calls to the thread sanitizer, which does not see them: one thread unmapped pages

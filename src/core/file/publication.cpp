@@ -67,8 +67,9 @@ int create_nameless(const std::string& target, const Publication::Options& optio
   return descriptor;
 }
 
-/// A new locked directory, or -1 and errno.
+/// A new locked directory in the place of a stale part, or -1 and errno.
 int create_directory(const std::string& path, mode_t mode) {
+  if (!remove_stale_part(path)) return -1;
   if (::mkdir(path.c_str(), mode) != 0) return -1;
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor < 0 || lock_part(descriptor, path)) return descriptor;
@@ -76,6 +77,12 @@ int create_directory(const std::string& path, mode_t mode) {
   errno = EBUSY;
   return -1;
 }
+
+/// True for the error of a directory that another process makes.
+bool is_made(int number) { return number == EBUSY || number == EEXIST; }
+
+/// True also for the error of a directory of another user.
+bool may_be_taken(int number) { return is_made(number) || number == EACCES || number == EPERM; }
 
 bool is_there(const std::string& path) {
   struct stat facts{};
@@ -177,16 +184,15 @@ base::Result<Publication> Publication::of_directory(const std::string& wanted,
   if (!options.temporary && is_there(target)) return base::path_error("mkdir", target, EEXIST);
   for (std::uint32_t slot = 0;; ++slot) {
     const std::string part = part_path(target, part_number(slot));
-    const bool is_free = remove_stale_part(part);  // false also for a directory of another user
-    const int descriptor = is_free ? create_directory(part, options.mode) : -1;
+    const int descriptor = create_directory(part, options.mode);
     if (descriptor >= 0) {
       remove_stale_from(slot + 1, target);
       return Publication(target, part, descriptor, true);
     }
+    if (slot + 1 < options.makers && may_be_taken(errno)) continue;
     base::Error error = base::path_error("mkdir", part);
-    const bool is_taken = error.number == EBUSY || error.number == EEXIST;
-    if (is_taken) error.detail = "another process makes it";
-    if ((is_free && !is_taken) || slot + 1 >= options.makers) return error;
+    if (is_made(error.number)) error.detail = "another process makes it";
+    return error;
   }
 }
 

@@ -35,7 +35,7 @@ constinit Settings settings{};
 void keep_directory(std::string_view directory) {
   base::TextBuffer out(settings.directory, sizeof settings.directory);
   char cwd[1024];
-  if (!directory.starts_with('/') && base::system_call(SYS_getcwd, cwd, sizeof cwd) > 0)
+  if (!directory.starts_with('/') && base::read_working_directory(cwd, sizeof cwd) > 0)
     out.add(cwd).add('/');
   out.add(directory).c_str();
 }

@@ -36,7 +36,7 @@ void add_link(base::Json& json, const char* key, const char* path) {
 /// Adds the current directory; its link serves if it has no path any more.
 void add_directory(base::Json& json) {
   char path[kPage];
-  if (base::system_call(SYS_getcwd, path, sizeof path) > 0 && path[0] == '/')
+  if (base::read_working_directory(path, sizeof path) > 0)
     json.member("cwd", path);
   else
     add_link(json, "cwd", "/proc/self/cwd");

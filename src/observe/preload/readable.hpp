@@ -17,7 +17,8 @@ inline constexpr std::size_t kLongestText = sizeof(trace::CallRow::path);
 std::string_view readable_text(const char* text);
 /// Returns all of a text that is readable. `start`: its result of readable_text().
 inline std::string_view complete_text(std::string_view start) {
-  return start.size() < kLongestText ? start : std::string_view(start.data());
+  const char* const text = start.data();  // a part of the program's text, which ends with zero
+  return start.size() < kLongestText ? start : std::string_view(text);
 }
 /// The program unmaps memory: forgets the readable pages.
 void forget_readable();

@@ -111,7 +111,8 @@ void follow_forks() {
 
 /// Excludes this library's tables from core dumps: mostly zeros, but 28 MB of address space.
 void leave_tables_out_of_core_dumps() {
-  base::leave_out_of_core_dumps(__bss_start, static_cast<std::size_t>(_end - __bss_start));
+  const auto end = reinterpret_cast<std::uintptr_t>(_end);
+  base::leave_out_of_core_dumps(__bss_start, end - reinterpret_cast<std::uintptr_t>(__bss_start));
 }
 
 // Handlers that the program registers later run earlier. Destructors of libraries may run after
