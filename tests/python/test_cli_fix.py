@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from pario.cli.fix import equalise_caches
 from pario.settings import load
 from tests.diagnosis import corpus
+from tests.python.jobs import add_record, make_job
 from tests.python.support import timed
 from tests.support.commands import run_command
 
@@ -348,3 +350,28 @@ def test_bad_mpiio_is_repaired_with_the_same_outputs(
     moved = [measures[f"system_bytes_{word}"]["b"]["values"][0] for word in ("read", "written")]
     others = 16 << 20  # of the launcher and of the tracer
     assert sum(moved) <= 1.5 * measures["bytes_written"]["a"]["values"][0] + others
+
+
+def test_the_caches_of_all_files_are_equalised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report shows a thousand files and sums up the others."""
+    written, read = ([tmp_path / f"{kind}{n}" for n in range(1500)] for kind in "wr")
+    job = make_job(ranks=1)
+    for paths, counter in ((written, "writes"), (read, "reads")):
+        for path in paths:
+            path.touch()
+        add_record(job, 0, [*map(str, paths)], **{counter: 1})
+    add_record(job, 0, ["<stdin>", "/dev/null", str(tmp_path / "removed")], writes=1)
+    seen: list[Path] = []
+
+    def note(descriptor: int) -> None:
+        seen.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+
+    monkeypatch.setattr("os.fdatasync", note)
+    monkeypatch.setattr("pario.copying.drop_from_cache", note)
+    equalise_caches(job, cold=False)
+    assert sorted(seen) == sorted(written)
+    seen.clear()
+    equalise_caches(job, cold=True)
+    assert sorted(seen) == sorted(written + read)

@@ -382,6 +382,13 @@ def test_the_command_reports_that_nothing_can_be_tuned(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
+def test_options_may_follow_the_log(tmp_path: Path) -> None:
+    done = pario_tune(tmp_path, "missing.pario", "--on", "nowhere", "--trials", "2")
+    assert done.returncode == 2
+    assert "nowhere is no directory" in done.stderr
+
+
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("words", "said"),
     [

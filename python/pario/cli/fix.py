@@ -253,7 +253,7 @@ class _Loop:
 
         def again(side: list[_Run]) -> bool:
             """Run for a side; return False if the run failed."""
-            equalise_caches(first.analysis)
+            equalise_caches(first.job, cold=first.analysis.cold)
             side.append(
                 self.run(AFTER, len(after) + 1, changed)
                 if side is after
@@ -362,17 +362,20 @@ class _Loop:
         return "pario: the settings are not recommended: no gain is shown"
 
 
-def equalise_caches(analysis: Analysis) -> None:
-    """Give the next run the caches of the first one: write the dirty pages of the run's files, and
-    drop the pages of its files if it read them from storage."""
+def equalise_caches(job: Job, *, cold: bool) -> None:
+    """Give the next run the caches of the first one: write the dirty pages of all files that the
+    run wrote. ``cold``: it read them from storage, so drop the pages of all files that it used."""
     from pario.copying import drop_from_cache
 
-    for row in analysis.files:
-        if row.stream or row.group or not (row.writes or (row.reads and analysis.cold)):
-            continue
+    records = job.records
+    used = (records["writes"] > 0) | (cold & (records["reads"] > 0))
+    for file in sorted(set(records["file"][used].tolist())):
+        path = Path(job.path(file))
         with suppress(OSError):
-            descriptor = os.open(row.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            if not path.is_file():  # a stream, a device, or removed
+                continue
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             try:
-                (drop_from_cache if analysis.cold else os.fdatasync)(descriptor)
+                (drop_from_cache if cold else os.fdatasync)(descriptor)
             finally:
                 os.close(descriptor)

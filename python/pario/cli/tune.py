@@ -32,6 +32,16 @@ REPLAYS = 12
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``pario tune``."""
+    _add_options(parser)
+    parser.add_argument(
+        "what",
+        nargs=argparse.REMAINDER,
+        metavar="LOG | -- COMMAND ...",
+        help="run.pario or .darshan files, or a command to record",
+    )
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_replays(parser)
     add_output(parser, "FILE", "write the settings here (default: standard output)")
@@ -51,12 +61,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             " a minute)"
         ),
     )
-    add(
-        "what",
-        nargs=argparse.REMAINDER,
-        metavar="LOG | -- COMMAND ...",
-        help="run.pario or .darshan files, or a command to record",
-    )
+
+
+def _take_options_after_logs(arguments: argparse.Namespace) -> None:
+    """Move the options behind the first log, which argparse leaves among the logs, to their
+    places."""
+    parser = argparse.ArgumentParser(prog="pario tune")
+    _add_options(parser)
+    parser.add_argument("what", nargs="*", metavar="LOG")
+    parser.parse_args(arguments.what, arguments)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -66,6 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
     from pario.prove.tune.remedies import nothing_to_tune
     from pario.see.analyze import analyze
 
+    if arguments.what[:1] != ["--"]:
+        _take_options_after_logs(arguments)
     expect_scratch(arguments.on)
     expect_writable(arguments.output)
     with tempfile.TemporaryDirectory(prefix="pario-tune-") as place:
