@@ -145,6 +145,12 @@ def test_every_finding_is_listed_with_its_repair() -> None:
         (("/out/x,y:z.dat",), ("/out/x?y?z.dat",)),
         (("/out/*",), ("/out/*",)),
         (("/out/*", "/out/1"), ("/out/*", "/out/1")),
+        (("/tmp/tmpab12_x9z/a.dat",), ("/tmp/tmp*/a.dat",)),
+        (("/tmp/tmpab12_x9z/a1", "/tmp/tmpab12_x9z/a2"), ("/tmp/tmp*/a*",)),
+        (("/tmp/tmpab12_x9z.dat", "/tmp/tmpcd34x_yz.dat"), ("/tmp/tmp*.dat",)),
+        (("/tmp/tmp.aB3dE5gH7j/a",), ("/tmp/tmp.*/a",)),
+        (("/out/tmp_results/a", "/out/tmpfiles/b"), ("/out/tmp_results/a", "/out/tmpfiles/b")),
+        (("/out/a\\xff\\xfe1", "/out/b"), ("/out/a*1", "/out/b")),
     ],
 )
 def test_patterns_are_exact_for_one_file_and_join_numbered_ones(

@@ -27,6 +27,15 @@ EVERY = "all"
 SURE = {"high": "sure", "medium": "likely", "low": "possible"}
 
 
+#: Parts of paths that the next run does not repeat: the random ones of Python's tempfile and of
+#: mktemp(1), after "tmp", and bytes that are not UTF-8, which logs show as ``\xNN``.
+_CHANGING = re.compile(
+    r"(?<=/tmp)[a-z0-9][a-z0-9_]{7}(?![A-Za-z0-9_])"
+    r"|(?<=/tmp\.)[A-Za-z0-9]{10}(?![A-Za-z0-9_])"
+    r"|(?:\\x[0-9a-f]{2})+"
+)
+
+
 @dataclass(frozen=True)
 class Advice:
     """The proposed settings, and the findings by repair."""
@@ -175,7 +184,8 @@ def list_settings(analysis: Analysis, finding: Finding) -> Iterator[tuple[str, F
 
 def patterns(paths: Sequence[str], count: int, shared: Sequence[str] = ()) -> tuple[str, ...]:
     """Return patterns for files. Files whose names differ only in numbers share a pattern
-    (``/out/step-*.dat``), unless it selects a ``shared`` file.
+    (``/out/step-*.dat``), and names of temporary files, which the next run does not repeat, have
+    one (``/tmp/tmp*``), unless it selects a ``shared`` file.
     """
     if count <= 1:
         return tuple(map(_single, paths))
@@ -192,7 +202,7 @@ def _joint(path: str, paths: Sequence[str]) -> str:
     """Replace numbers in the last part of a path by ``*`` where the paths that differ from it only
     in numbers have other ones."""
     folder, slash, name = path.rpartition("/")
-    if name == "*":
+    if name == "*" or _CHANGING.search(slash + name):
         return _single(path)
     alike = [numbers for other in paths if (numbers := _numbers(other))[0] == _numbers(path)[0]]
     texts, own = re.split(r"\d+", name), _numbers(path)[1]
@@ -203,7 +213,7 @@ def _joint(path: str, paths: Sequence[str]) -> str:
     joined = literal(texts[0]) + "".join(
         mark + literal(text) for mark, text in zip(marks, texts[1:], strict=True)
     )
-    return literal(folder) + slash + joined
+    return _lasting(folder) + slash + joined
 
 
 def _numbers(path: str) -> tuple[str, list[str]]:
@@ -213,7 +223,13 @@ def _numbers(path: str) -> tuple[str, list[str]]:
 
 
 def _single(path: str) -> str:
-    return literal(path.removesuffix("*")) + "*" if path.endswith("/*") else literal(path)
+    return _lasting(path.removesuffix("*")) + "*" if path.endswith("/*") else _lasting(path)
+
+
+def _lasting(path: str) -> str:
+    """Return a pattern for a path, and for the names that other runs give this file."""
+    kept = _CHANGING.split(path)
+    return "*".join(map(literal, kept))
 
 
 def _reason(finding: Finding, setting: FileSetting, wall: float, *, applied: bool) -> str:
