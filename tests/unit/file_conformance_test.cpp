@@ -281,7 +281,7 @@ TEST(Schemes, AWrongValueIsAnErrorThatSaysWhatIsExpected) {
 
 TEST(Schemes, AnotherSchemeCanBeRegisteredOnce) {
   const Scheme empty = {"empty",
-                        [](OpenRequest request) -> base::Result<std::unique_ptr<File>> {
+                        [](const OpenRequest& request) -> base::Result<std::unique_ptr<File>> {
                           return make_null("empty:" + request.path);
                         },
                         [](const std::string&) { return base::Status(); }};

@@ -76,12 +76,12 @@ class MpiComm : public ProcessComm {
     if (!status) communicator_->mark_failed();
     return status;
   }
-  /// Checks the whole Family: all of its Comms notice a dead rank, also where some ranks failed to
-  /// make a Comm.
-  base::Status check(std::uint64_t silence_s) override {
-    base::Status dead = root_ ? root_->known_failure() : base::Status();
-    if (dead) dead = (root_ ? *root_ : *this).lost_host(silence_s);
-    return dead ? NodeComm::check(silence_s) : share_error(dead);
+  /// Looks at the whole Family: all of its Comms notice a dead rank, also where some ranks failed
+  /// to make a Comm.
+  base::Status lost_host(std::uint64_t silence_s) override {
+    if (!root_) return ProcessComm::lost_host(silence_s);
+    base::Status known = root_->known_failure();
+    return known ? root_->lost_host(silence_s) : known;
   }
   void fail(const base::Error& error) override {
     if (has_failed()) return;

@@ -35,7 +35,7 @@ class ProcessComm : public NodeComm {
   void look_up_calls_by(CallLookup lookup) { call_lookup_ = lookup; }
   CallLookup call_lookup() const { return call_lookup_; }
   /// ESRCH if another host is dead (see Comm::check).
-  base::Status lost_host(std::uint64_t silence_s);
+  virtual base::Status lost_host(std::uint64_t silence_s);
 
  protected:
   ProcessComm(int rank, Topology nodes, std::shared_ptr<SharedMemory> memory, Members members)

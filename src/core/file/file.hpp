@@ -106,7 +106,7 @@ base::Status remove(const std::string& path);
 /// A kind of storage. Its functions get the name without "SCHEME:".
 struct Scheme {
   const char* name;
-  base::Result<std::unique_ptr<File>> (*open)(OpenRequest request);
+  base::Result<std::unique_ptr<File>> (*open)(const OpenRequest& request);
   base::Status (*remove)(const std::string& name);
 };
 /// False if the scheme is registered already.

@@ -184,7 +184,7 @@ class NullFile final : public Private {
 
 }  // namespace
 
-base::Result<std::unique_ptr<File>> open_memory(OpenRequest request) {
+base::Result<std::unique_ptr<File>> open_memory(const OpenRequest& request) {
   NamedFiles& all = named_files();
   const std::scoped_lock guard(all.mutex);
   const auto found = all.blocks.find(request.path);

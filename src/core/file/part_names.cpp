@@ -122,7 +122,7 @@ void remove_stale_parts(const std::string& directory,
   DIR* const opened = ::opendir(directory.c_str());
   if (opened == nullptr) return;
   for (const std::string& name : entries_of(opened))
-    if (selects(name)) remove_stale_part(directory + "/" + name);
+    if (selects(name)) remove_stale_part(std::string(directory).append("/").append(name));
   ::closedir(opened);
 }
 

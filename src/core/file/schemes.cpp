@@ -38,7 +38,7 @@ Fault disturb(std::atomic<unsigned>& calls) {
   return {kKinds[calls++ % 3]};
 }
 
-OpenedFile open_faulty(OpenRequest request) {
+OpenedFile open_faulty(const OpenRequest& request) {
   OpenedFile inner = open(std::string_view(request.path), request);
   if (!inner.ok()) return inner;
   auto calls = std::make_shared<std::atomic<unsigned>>(0);
@@ -46,7 +46,8 @@ OpenedFile open_faulty(OpenRequest request) {
                      [calls](const char*, base::Extent) { return disturb(*calls); });
 }
 
-OpenedFile open_throttled(OpenRequest request) {
+OpenedFile open_throttled(const OpenRequest& asked) {
+  OpenRequest request = asked;
   double bytes_per_second = 0;
   if (!take_value(request, bytes_per_second) || bytes_per_second <= 0)
     return make_syntax_error(request, "expected throttled:BYTES_PER_SECOND:NAME");
@@ -55,13 +56,14 @@ OpenedFile open_throttled(OpenRequest request) {
   return make_throttled(std::move(*inner), bytes_per_second, 0);
 }
 
-OpenedFile open_subfiled(OpenRequest request) {
+OpenedFile open_subfiled(const OpenRequest& asked) {
+  OpenRequest request = asked;
   if (!take_value(request, request.subfiles) || request.subfiles == 0)
     return make_syntax_error(request, "expected subfiled:FILES:PATH");
   return open(request);
 }
 
-OpenedFile open_null(OpenRequest request) { return make_null(std::move(request.path)); }
+OpenedFile open_null(const OpenRequest& request) { return make_null(request.path); }
 
 base::Status remove_null(const std::string&) { return {}; }
 
@@ -72,7 +74,7 @@ base::Status remove_behind_value(const std::string& name) {
   return remove_named(std::string_view(name).substr(name.find(':') + 1));
 }
 
-OpenedFile open_local(OpenRequest request) { return open(request); }
+OpenedFile open_local(const OpenRequest& request) { return open(request); }
 
 struct Registry {
   std::mutex mutex;
@@ -127,7 +129,7 @@ base::Result<std::unique_ptr<File>> open(std::string_view name, OpenRequest requ
   }
   auto [scheme, rest] = split(name);
   request.path = std::move(rest);
-  return scheme.open(std::move(request));
+  return scheme.open(request);
 }
 
 base::Status remove_named(std::string_view name) {
