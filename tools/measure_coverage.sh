@@ -34,13 +34,14 @@ run_tests() {
     echo "some tests failed"
 }
 
-# report NAME: writes NAME.json and prints both figures
+# report NAME: writes NAME.json and prints both figures; a line counts once, also that of a template
+# with a hundred instances
 report() {
   "$venv/bin/python" -m coverage combine -q --keep --rcfile="$build/coveragerc" \
     --data-file="$build/$1.coverage" "$build"/python/data.*
   "$venv/bin/python" -m coverage json -q --rcfile="$build/coveragerc" \
     --data-file="$build/$1.coverage" -o "$build/$1-python.json"
-  "$venv/bin/gcovr" -r . --filter 'src/' --object-directory "$build" -j "$(nproc)" \
+  "$venv/bin/gcovr" -r . --merge-lines --filter 'src/' --object-directory "$build" -j "$(nproc)" \
     --gcov-ignore-parse-errors=all --gcov-ignore-errors=no_working_dir_found \
     --json-summary "$build/$1-cpp.json" >/dev/null
   "$venv/bin/python" tools/join_coverage.py "$build" "$1"

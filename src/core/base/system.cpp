@@ -103,6 +103,10 @@ long read_link(const char* path, char* out, std::size_t size) {
   return length;
 }
 
+long read_entries(int directory, void* out, std::size_t size) {
+  return system_call(SYS_getdents64, directory, out, size);
+}
+
 long read_working_directory(char* out, std::size_t size) {
   const long length = system_call(SYS_getcwd, out, size);  // counts the terminating zero
   if (length <= 0) return length;

@@ -91,6 +91,9 @@ int extended_status_of(int directory, const char* path, int flags, unsigned mask
 long lock_byte(int descriptor, short type, std::uint64_t byte, bool waits);
 /// Reads the target of a symbolic link, terminated by zero; returns its length.
 long read_link(const char* path, char* out, std::size_t size);
+/// Reads entries (struct dirent64) of an open directory into `out`; returns their bytes, 0 at the
+/// end.
+long read_entries(int directory, void* out, std::size_t size);
 /// Reads the path of the working directory, terminated by zero; returns its length, which is not
 /// positive if it has no path any more.
 long read_working_directory(char* out, std::size_t size);

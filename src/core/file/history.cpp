@@ -70,7 +70,7 @@ std::uint64_t largest_like(int directory, std::string_view name) {
   std::uint64_t largest = 0;
   int files = 0;
   for (int i = 0; i < kMostReads && files < kMostFiles; ++i) {
-    const long bytes = base::system_call(SYS_getdents64, opened, buffer, sizeof buffer);
+    const long bytes = base::read_entries(opened, buffer, sizeof buffer);
     if (bytes <= 0) break;
     largest = largest_of(opened, name, buffer, bytes, files, largest);
   }

@@ -43,13 +43,16 @@ int look_at_object(dl_phdr_info* info, std::size_t, void* data) {
   return 1;
 }
 
+/// Rounds a size in notes up to whole words.
+std::size_t round_to_words(std::size_t size) { return (size + 3) / 4 * 4; }
+
 /// Returns the build ID in a segment of notes.
 std::span<const unsigned char> find_build_id(std::span<const unsigned char> notes) {
   while (notes.size() > sizeof(ElfW(Nhdr))) {
     ElfW(Nhdr) note;
     std::memcpy(&note, notes.data(), sizeof note);
-    const std::size_t name = sizeof note, text = name + (note.n_namesz + 3u) / 4 * 4;
-    const std::size_t next = text + (note.n_descsz + 3u) / 4 * 4;
+    const std::size_t name = sizeof note, text = name + round_to_words(note.n_namesz);
+    const std::size_t next = text + round_to_words(note.n_descsz);
     if (next > notes.size()) return {};
     if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
         std::memcmp(notes.data() + name, "GNU", 4) == 0)

@@ -12,7 +12,7 @@ struct Registers {
 };
 
 bool read_word(const Range& stack, std::uint64_t place, std::uint64_t& word) {
-  if (place % 8 != 0 || !stack.contains(place, sizeof word)) return false;
+  if (place == 0 || place % 8 != 0 || !stack.contains(place, sizeof word)) return false;
   std::memcpy(&word, reinterpret_cast<const void*>(place), sizeof word);
   return true;
 }

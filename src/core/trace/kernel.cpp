@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "core/base/system.hpp"
 #include "core/trace/state.hpp"
 
 namespace pario::trace {
@@ -210,7 +211,7 @@ void KernelCounters::list_threads() {
   if (directory < 0) return;
   long size = 0;
   while (found_count_ < kMostThreads &&
-         (size = base::system_call(SYS_getdents64, directory, text_, sizeof text_)) > 0)
+         (size = base::read_entries(directory, text_, sizeof text_)) > 0)
     for (long at = 0; at < size && found_count_ < kMostThreads;) {
       const auto* entry = reinterpret_cast<const dirent64*>(text_ + at);
       if (const std::uint64_t id = base::leading_number(entry->d_name))

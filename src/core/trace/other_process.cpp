@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/base/descriptor.hpp"
+#include "core/base/system.hpp"
 #include "core/trace/state.hpp"
 
 namespace pario::trace {
@@ -30,7 +31,7 @@ class OtherLog {
   /// returns true; false if it never does.
   template <class Use>
   bool find_block(BlockKind kind, Use use) const {
-    BlockHeader header;
+    BlockHeader header{};
     for (std::uint64_t place = 0; read(&header, sizeof header, place);) {
       const bool is_block = header.magic == kBlockMagic && header.size >= kPage;
       if (is_block && header.kind == kind && use(header, place + sizeof header)) return true;
@@ -67,7 +68,7 @@ class Names {
   std::string_view next() {
     if (at_ == size_) {
       at_ = 0;
-      size_ = base::system_call(SYS_getdents64, directory_.number(), entries_, sizeof entries_);
+      size_ = base::read_entries(directory_.number(), entries_, sizeof entries_);
       if (size_ <= 0) return size_ = 0, std::string_view();
     }
     std::uint16_t length = 0;

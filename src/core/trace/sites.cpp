@@ -64,6 +64,7 @@ struct Sites::Kept {
     if (address != caller.address || sp != caller.sp || python != its_python || generation != its)
       return false;
     const auto* words = reinterpret_cast<const std::uint64_t*>(sp);
+    if (words == nullptr) return false;
     for (std::uint32_t i = 0; i < checks; ++i)
       if (words[places[i]] != addresses[i]) return false;
     return true;

@@ -81,7 +81,7 @@ std::uint32_t Stacks::number_of(std::span<const stack::Frame> frames) {
 /// Adds a note of a stack without its number and end: frames as module:address in its file. Those
 /// of an interpreter are left out if the frames of its language are known.
 void Stacks::add_text(base::TextBuffer& text, std::span<const stack::Frame> frames) {
-  std::uint32_t modules[stack::kMostFrames];
+  std::uint32_t modules[stack::kMostFrames] = {};
   std::uint64_t biases[stack::kMostFrames] = {};
   for (std::size_t i = 0; i < frames.size(); ++i)  // writes the notes of new modules first, in text
     modules[i] = module_of(frames[i].address - 1, biases[i]);

@@ -50,7 +50,7 @@ base::Result<std::string> prefix_of(const std::string& path, std::optional<Kind>
 }
 
 base::Result<std::string> name_of(const std::string& path, std::optional<Kind> kind) {
-  const base::Result<std::string> prefix = prefix_of(path, kind);
+  base::Result<std::string> prefix = prefix_of(path, kind);
   if (!prefix.ok()) return prefix;
   const base::Result<FileFacts> facts = facts_of(path);
   if (!facts.ok()) return facts.error();

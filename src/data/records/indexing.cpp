@@ -160,6 +160,7 @@ base::Result<std::vector<std::byte>> search(const IndexRequest& request, IndexBu
   if (base::Status status = join_parts(request.ranks, end.status(), builder); !status)
     return status.error();
   if (!request.ranks.first()) return std::vector<std::byte>{};
+  if (!known.ok()) return known.error();
   return finish(request, builder, {known->begin, request.ranks.alone() ? *end : range->end},
                 *state);
 }

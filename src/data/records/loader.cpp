@@ -188,16 +188,18 @@ void Loader::plan_group(std::unique_lock<std::mutex>& lock) {
     ++planned_groups_;
     if (!group.batches.empty()) planned_ = std::move(group);
   }
-  if (planned_ && fits_in_memory(planned_->reading->bytes())) add_group(lock);
+  if (planned_ && fits_in_memory(planned_->reading->bytes())) {
+    Group group = std::move(*planned_);
+    planned_.reset();
+    add_group(std::move(group), lock);
+  }
   planning_ = false;
   changed_.notify_all();
   ready_.notify_all();
 }
 
-/// Begins the planned group. `planning_` is set.
-void Loader::add_group(std::unique_lock<std::mutex>& lock) {
-  Group group = std::move(*planned_);
-  planned_.reset();
+/// Begins a planned group. `planning_` is set.
+void Loader::add_group(Group group, std::unique_lock<std::mutex>& lock) {
   waiting_bytes_ += group.reading->bytes();
   lock.unlock();
   base::Status status = group.reading->take_memory(*pool_);

@@ -194,10 +194,11 @@ base::Status Output::complete(std::uint64_t size, std::uint64_t trailer) {
 }
 
 base::Status Output::publish() {
-  for (Shard& shard : shards_)
-    if (base::Status status = shard.publication->publish(file::Publication::Existing::replace);
-        !status)
-      return status;
+  for (Shard& shard : shards_) {
+    if (!shard.publication) continue;  // the first rank publishes it
+    base::Status status = shard.publication->publish(file::Publication::Existing::replace);
+    if (!status) return status;
+  }
   return {};
 }
 

@@ -23,9 +23,8 @@ bool is_directory(const std::string& path) {
 template <class Value>
 int copy_value(const Value& value, char* buffer, std::size_t size) {
   if (size > 0 && size < value.size()) return -ERANGE;
-  if (size > 0)
-    std::memcpy(buffer, value.data(),
-                value.size());  // NOLINT(bugprone-not-null-terminated-result): it has a length
+  // NOLINTNEXTLINE(bugprone-not-null-terminated-result): it has a length
+  if (size > 0) std::memcpy(buffer, value.data(), value.size());
   return static_cast<int>(value.size());
 }
 

@@ -32,7 +32,7 @@ bool has_descriptor(bool (*fits)(int descriptor, const void* argument), const vo
   alignas(dirent64) char entries[1024];
   long bytes = folder;
   bool found = folder < 0;
-  while (!found && (bytes = base::system_call(SYS_getdents64, folder, entries, sizeof entries)) > 0)
+  while (!found && (bytes = base::read_entries(folder, entries, sizeof entries)) > 0)
     for (long at = 0; at < bytes && !found;) {
       const auto* entry = reinterpret_cast<const dirent64*>(entries + at);
       const std::string_view name = entry->d_name;

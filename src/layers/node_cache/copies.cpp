@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/base/system.hpp"
 #include "layers/node_cache/node_cache.hpp"
 #include "layers/node_cache/records.hpp"
 #include "layers/node_cache/store.hpp"
@@ -83,7 +84,7 @@ bool copy_names(int from, int to) {
   alignas(8) char room[16 << 10];
   std::size_t names = 0;
   for (;;) {
-    const long size = base::system_call(SYS_getdents64, from, room, sizeof room);
+    const long size = base::read_entries(from, room, sizeof room);
     if (size <= 0) return size == 0;
     for (long at = 0; at < size;) {
       const auto* entry = reinterpret_cast<const dirent64*>(room + at);

@@ -31,7 +31,7 @@ trace::Record* record_of_file(trace::Layer layer, const char* name) {
 }
 
 trace::Record* record_of_dataset(trace::Layer layer, trace::Record* file, std::string_view name) {
-  base::Text<2 * PATH_MAX> path;
+  base::Text<std::size_t{2} * PATH_MAX> path;
   path.add(trace::path_of(file)).add(':').add(name);
   if (!path.complete()) return file;
   return trace::find_record(layer, path.view(), facts_without_layout, file);

@@ -20,8 +20,9 @@ struct Call : datasets::Call {
   const Function& function;
 
   bool returns_object() const { return function.role <= Role::open_object; }
-  void run(trace::CallStart shown = {}) {
-    datasets::Call::run(shown);
+  /// Runs it, and notes if it failed.
+  void carry_out(trace::CallStart shown = {}) {
+    run(shown);
     failed =
         returns_object() ? static_cast<std::int64_t>(result) < 0 : static_cast<int>(result) < 0;
   }
@@ -29,7 +30,7 @@ struct Call : datasets::Call {
 
 void open_file(Call& call) {
   const auto* name = reinterpret_cast<const char*>(call[0]);
-  call.run({.path = name != nullptr ? name : ""});
+  call.carry_out({.path = name != nullptr ? name : ""});
   if (call.failed) return count(call, name != nullptr ? objects::record_of_file(name) : nullptr);
   count(call, objects::enter_file(call.library, call.result).record);
 }
@@ -38,7 +39,7 @@ void open_object(Call& call) {
   const Role role = call.function.role;
   const auto* name =
       role == Role::create_unnamed ? nullptr : reinterpret_cast<const char*>(call[1]);
-  call.run(show_on(objects::find_known(call.library, call[0])));
+  call.carry_out(show_on(objects::find_known(call.library, call[0])));
   if (call.failed) return count(call, objects::find_known(call.library, call[0]).record);
   const Object object =
       objects::enter(call.library, call.result, call[0], name, role == Role::create_object);
@@ -53,13 +54,13 @@ void close(Call& call) {
     call.forward_unrecorded();
     return;
   }
-  call.run(show_on(object));
+  call.carry_out(show_on(object));
   objects::forget(call.library, call[0]);
   count(call, object.record);
 }
 
 void run_other(Call& call) {
-  call.run(show_on(objects::find_known(call.library, call[0])));
+  call.carry_out(show_on(objects::find_known(call.library, call[0])));
   const Object object = call.failed ? objects::find_known(call.library, call[0])
                                     : objects::find(call.library, call[0]);
   count(call, object.record);
@@ -86,14 +87,14 @@ void count_transfer(const Call& call, Word dataset, Word memory, Word file, Word
 }
 
 void transfer(Call& call) {
-  call.run(show_on(objects::find_known(call.library, call[0])));
+  call.carry_out(show_on(objects::find_known(call.library, call[0])));
   count_transfer(call, call[0], call[2], call[3], call[4], 1);
 }
 
 void transfer_several(Call& call) {
   const auto array = [&](int index) { return reinterpret_cast<const Word*>(call[index]); };
   const auto number = static_cast<std::size_t>(call[0]);
-  call.run();
+  call.carry_out();
   for (std::size_t i = 0; i < std::min(number, kMostDatasets); ++i)
     count_transfer(call, array(1)[i], array(3)[i], array(4)[i], call[5], number);
 }
@@ -101,7 +102,7 @@ void transfer_several(Call& call) {
 void transfer_chunk(Call& call) {
   const bool writes = call.function.role == Role::write_chunk;
   const Object known = objects::find_known(call.library, call[0]);
-  call.run(show_on(known));
+  call.carry_out(show_on(known));
   if (call.failed) return count(call, known.record);
   const Object object = objects::find(call.library, call[0]);
   std::uint64_t bytes = writes ? call[4] : 0;

@@ -284,7 +284,8 @@ Record* record_of(Layer layer, int directory, std::string_view name, int descrip
   // Rows have normal names: a name that has a row needs no resolution.
   if (name.starts_with('/'))
     if (Record* known = known_record(layer, name, descriptor)) return known;
-  const base::Path path(directory, name.data());
+  const char* const text = name.data();  // the program's name, which ends with zero
+  const base::Path path(directory, text);
   return path.is_known() ? record_of(layer, path.view(), descriptor) : nullptr;
 }
 

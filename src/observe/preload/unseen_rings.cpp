@@ -95,7 +95,7 @@ void for_each_descriptor(Use use) {
   alignas(dirent64) char entries[4096];
   std::size_t number = 0;
   for (long size; number < kMostDescriptors &&
-                  (size = base::system_call(SYS_getdents64, folder, entries, sizeof entries)) > 0;)
+                  (size = base::read_entries(folder, entries, sizeof entries)) > 0;)
     for (long place = 0; place < size;) {
       const auto* entry = reinterpret_cast<const dirent64*>(entries + place);
       place += entry->d_reclen;
