@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "core/base/system.hpp"
+#include "core/base/base.hpp"
 #include "core/trace/state.hpp"
 
 namespace pario::trace {

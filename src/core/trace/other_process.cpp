@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/base.hpp"
 #include "core/base/descriptor.hpp"
-#include "core/base/system.hpp"
 #include "core/trace/state.hpp"
 
 namespace pario::trace {

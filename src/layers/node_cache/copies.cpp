@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/base/system.hpp"
+#include "core/base/base.hpp"
 #include "layers/node_cache/node_cache.hpp"
 #include "layers/node_cache/records.hpp"
 #include "layers/node_cache/store.hpp"
