@@ -541,17 +541,19 @@ def test_a_file_whose_directory_cannot_be_looked_up_is_passed_over(tmp_path: Pat
     analysis = analyze(read([record_run(tmp_path, 'open("in.dat", "rb").read()')]))
     row = next(row for row in analysis.files if row.path.endswith("in.dat"))
     bad = replace(row, path=f"/{'x' * 300}/{'x' * 300}/in.dat")
-    assert find_directory(replace(analysis, files=(bad, row))) == tmp_path
+    root = replace(row, path="/")
+    assert find_directory(replace(analysis, files=(bad, root, row))) == tmp_path
     with pytest.raises(ReplayError, match="do not exist here"):
         find_directory(replace(analysis, files=(bad,)))
 
 
-def test_the_parent_of_a_removed_directory_replaces_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("removed", ["gone", "gone/deep/deeper"])
+def test_the_nearest_directory_above_replaces_a_removed_one(removed: str, tmp_path: Path) -> None:
     (tmp_path / "in.dat").write_bytes(bytes(100_000))
     analysis = analyze(read([record_run(tmp_path, 'open("in.dat", "rb").read()')]))
     row = next(row for row in analysis.files if row.path.endswith("in.dat"))
     (tmp_path / "out").mkdir()
-    gone = replace(row, path=str(tmp_path / "out" / "gone" / "out.dat"))
+    gone = replace(row, path=str(tmp_path / "out" / removed / "out.dat"))
     assert find_directory(replace(analysis, files=(gone, row))) == tmp_path / "out"
 
 

@@ -192,14 +192,18 @@ def _name(finding: Finding, choice: Choice) -> str:
 
 
 def find_directory(analysis: Analysis) -> Path:
-    """The directory of the replays: that of the file with most seconds whose directory exists and
-    may be written, or its parent, which is on the same file system, if the directory was removed.
-    Raises ReplayError if there is none."""
+    """The directory of the replays: that of the file with most seconds whose directory may be
+    written, or its parent; of a removed directory, the nearest one above that exists. Raises
+    ReplayError if there is none."""
     for row in analysis.files:
         if row.stream or row.group:
             continue
         place = Path(row.path).parent
-        for one in (place, *place.parents[:-1][:1]):  # not the root directory
+        *above, root = place, *place.parents
+        there = next((one for one in above if os.access(one, os.F_OK)), root)
+        for one in (there, *there.parents[:1]):
+            if one == root:
+                continue
             # is_dir() raises an error for a name that access() rejects.
             if os.access(one, os.W_OK | os.X_OK) and one.is_dir():
                 return one
