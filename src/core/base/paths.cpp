@@ -43,10 +43,10 @@ void cache_name(const char* from, std::size_t size, std::uint32_t now) {
 std::size_t copy_name(char* out) {
   const std::uint32_t now = version.load(std::memory_order_acquire);
   if (const std::size_t size = copy_cached(out, now)) return size;
-  const long length = read_working_directory(out, PATH_MAX);
-  if (length <= 0) return 0;
-  cache_name(out, static_cast<std::size_t>(length), now);
-  return static_cast<std::size_t>(length);
+  const long size = read_working_directory(out, PATH_MAX);
+  if (size <= 0) return 0;
+  cache_name(out, static_cast<std::size_t>(size), now);
+  return static_cast<std::size_t>(size);
 }
 
 }  // namespace
