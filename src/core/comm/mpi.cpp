@@ -129,7 +129,7 @@ class MpiComm : public ProcessComm {
 
  protected:
   bool may_send_notes() const override {
-    return (!is_own_thread() || thread_safe()) && !is_finalizing();
+    return (!is_own_thread() || MpiComm::thread_safe()) && !is_finalizing();
   }
 
   void send_note(int to, int tag, std::span<const std::byte> note) override {

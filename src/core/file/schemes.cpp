@@ -118,6 +118,7 @@ std::vector<std::string> scheme_names() {
   Registry& all = registry();
   const std::scoped_lock guard(all.mutex);
   std::vector<std::string> names;
+  names.reserve(all.rows.size());
   for (const Scheme& row : all.rows) names.emplace_back(row.name);
   return names;
 }

@@ -98,7 +98,7 @@ bool copy(const std::byte* from, void* to, std::size_t size) {
 
 template <class T>
 bool copy_member(const std::byte* object, std::size_t place, T& to) {
-  return object != nullptr && copy(object + place, &to, sizeof to);
+  return object != nullptr && copy(object + place, static_cast<void*>(&to), sizeof to);
 }
 
 const std::byte* pointer_at(const std::byte* object, std::size_t place) {

@@ -184,9 +184,8 @@ base::Result<Index> open_cached_index(const std::string& path, std::optional<Kin
 
 base::Result<std::string> write_cached_index(const std::string& path, std::optional<Kind> kind,
                                              std::span<const std::byte> image) {
-  const base::Result<std::string> directory = make_directory(),
-                                  entry = cached_index_path(path, kind),
-                                  prefix = prefix_of(path, kind);
+  base::Result<std::string> directory = make_directory(), entry = cached_index_path(path, kind),
+                            prefix = prefix_of(path, kind);
   for (const auto* each : {&directory, &entry, &prefix})
     if (!each->ok()) return *each;
   if (image.size() > most_bytes())

@@ -161,6 +161,7 @@ base::Result<std::vector<std::byte>> search(const IndexRequest& request, IndexBu
     return status.error();
   if (!request.ranks.first()) return std::vector<std::byte>{};
   if (!known.ok()) return known.error();
+  if (!end.ok()) return end.error();
   return finish(request, builder, {known->begin, request.ranks.alone() ? *end : range->end},
                 *state);
 }

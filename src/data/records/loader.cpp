@@ -180,7 +180,7 @@ void Loader::plan_group(std::unique_lock<std::mutex>& lock) {
     if (request_.given) given = given_.take(group_limits());
     lock.unlock();
     if (request_.given)
-      plan_given(group, std::move(given));
+      plan_given(group, given);
     else
       plan(group, step, together);
     lock.lock();
@@ -232,7 +232,7 @@ void Loader::plan(Group& group, std::uint64_t& step, std::uint64_t together) con
   for (Batch& batch : group.batches) batch.reading = group.reading;
 }
 
-void Loader::plan_given(Group& group, std::vector<GivenBatch> batches) const {
+void Loader::plan_given(Group& group, const std::vector<GivenBatch>& batches) const {
   std::vector<std::uint64_t> numbers;
   for (const GivenBatch& batch : batches) {
     const std::size_t first = numbers.size();

@@ -84,7 +84,7 @@ class Loader {
   std::uint64_t steps_together() const;
   void plan_group(std::unique_lock<std::mutex>& lock);
   void plan(Group& group, std::uint64_t& step, std::uint64_t together) const;
-  void plan_given(Group& group, std::vector<GivenBatch> batches) const;
+  void plan_given(Group& group, const std::vector<GivenBatch>& batches) const;
   void add_group(Group group, std::unique_lock<std::mutex>& lock);
   void add_thread();
   void add_thread_if_useful();

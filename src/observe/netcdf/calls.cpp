@@ -20,15 +20,16 @@ struct Call : datasets::Call {
 
   int file() const { return static_cast<int>(words[0]); }
   int variable() const { return static_cast<int>(words[1]); }
-  void run(trace::CallStart shown = {}) {
-    datasets::Call::run(shown);
+  /// Runs it, and notes if it failed.
+  void carry_out(trace::CallStart shown = {}) {
+    run(shown);
     failed = static_cast<int>(result) != 0;
   }
 };
 
 void open(Call& call, int name_index, int file_index) {
   const auto* name = call.pointer<const char>(name_index);
-  call.run({.path = name != nullptr ? name : ""});
+  call.carry_out({.path = name != nullptr ? name : ""});
   const auto* file = call.pointer<const int>(file_index);
   if (!call.failed && file != nullptr) {
     variables::forget_file(call.library, *file);
@@ -41,14 +42,14 @@ void open(Call& call, int name_index, int file_index) {
 void close(Call& call) {
   const Object object = variables::find_file(call.library, call.file());
   variables::note_shapes(call.library, call.file());
-  call.run(show_on(object));
+  call.carry_out(show_on(object));
   variables::forget_file(call.library, call.file());
   count(call, object.record);
 }
 
 void run_other(Call& call) {
   const Object object = variables::find_file(call.library, call.file());
-  call.run(show_on(object));
+  call.carry_out(show_on(object));
   if (call.function.role == Role::access && !call.failed)
     variables::set_collective(call.library, call.file(), call.variable(),
                               static_cast<int>(call[2]) == kCollective);
@@ -57,7 +58,7 @@ void run_other(Call& call) {
 
 void transfer(Call& call) {
   const Object known = variables::find_known(call.library, call.file(), call.variable());
-  call.run(show_on(known));
+  call.carry_out(show_on(known));
   if (call.failed) {
     const Object file = variables::find_file(call.library, call.file());
     return count(call, known.record != nullptr ? known.record : file.record);

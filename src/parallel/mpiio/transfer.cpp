@@ -268,7 +268,7 @@ std::uint64_t Transfer::finish_partial_instance(std::int64_t instance, std::uint
   return moved;
 }
 
-Outcome run_blocking(const Call& call, Transfer& transfer, const Arguments& arguments) {
+Outcome run_blocking(Transfer& transfer, const Arguments& arguments) {
   const auto moved = transfer.run();
   if (!moved.ok()) return outcome_of(moved.error());
   std::uint64_t bytes = 0;
@@ -299,7 +299,7 @@ Outcome carry_out(const Call& call, OpenFile& file, const Arguments& arguments) 
   }
   switch (call.kind.completion) {
     case Completion::blocking:
-      return run_blocking(call, transfer, arguments);
+      return run_blocking(transfer, arguments);
     case Completion::request:
       return make_request(call, file.shared_from_this(), transfer.start(), arguments.last);
     case Completion::split:
