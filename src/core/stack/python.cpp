@@ -204,7 +204,7 @@ bool add_text(Text& text, const std::byte* code, std::size_t place) {
 
 int line_of(const std::byte* frame, const std::byte* code) {
   const std::byte* instruction = nullptr;
-  if (!copy_member(frame, layout.instruction, instruction)) return 0;
+  if (!copy_member(frame, layout.instruction, instruction) || instruction == nullptr) return 0;
   const auto distance = instruction - (code + layout.instructions);
   return std::max(PyCode_Addr2Line(code, distance < 0 ? 0 : static_cast<int>(distance)), 0);
 }
