@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <cerrno>
 #include <filesystem>
@@ -200,6 +201,21 @@ TEST_F(PublicationTest, ADirectoryHasItsNameWhenItIsPublished) {
   EXPECT_TRUE(one->publish(Existing::keep).ok());
   EXPECT_TRUE(fs::is_directory(target_));
   EXPECT_EQ(Publication::of_directory(target_).error().number, EEXIST);
+}
+
+TEST_F(PublicationTest, ManyMakersComeAndGoWithoutErrors) {
+  const Publication::DirectoryOptions options{.makers = 1024, .temporary = true};
+  std::atomic<int> errors = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 8; ++i)
+      threads.emplace_back([&] {
+        for (int round = 0; round < 500; ++round)
+          if (!Publication::of_directory(target_, options).ok()) ++errors;
+      });
+  }
+  EXPECT_EQ(errors, 0);
+  EXPECT_EQ(entries(), Names{});
 }
 
 TEST_F(PublicationTest, SeveralMakersHaveDirectoriesOfTheirOwn) {

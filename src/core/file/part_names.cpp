@@ -108,13 +108,20 @@ bool remove_stale_part(const std::string& path) {
   int descriptor = S_ISDIR(facts.st_mode) ? -1 : ::open(path.c_str(), O_RDWR | kFlags);
   if (descriptor < 0) descriptor = ::open(path.c_str(), O_RDONLY | kFlags);
   if (descriptor < 0) return errno == ENOENT;
+  const auto is_still_named = [&] {
+    return ::lstat(path.c_str(), &facts) == 0 && open.st_ino == facts.st_ino &&
+           open.st_dev == facts.st_dev;
+  };
   const bool is_stale = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 &&
-                        ::fstat(descriptor, &open) == 0 && ::lstat(path.c_str(), &facts) == 0 &&
-                        open.st_ino == facts.st_ino && open.st_dev == facts.st_dev;
+                        ::fstat(descriptor, &open) == 0 && is_still_named();
   if (is_stale) remove_tree(path);
+  const int number = errno;
+  // Once it is removed, another process may have made one of the same name.
+  const bool is_kept = is_stale && is_still_named();
   ::close(descriptor);
-  if (!is_stale) errno = EBUSY;
-  return is_stale && ::lstat(path.c_str(), &facts) != 0;
+  if (is_stale && ::lstat(path.c_str(), &facts) != 0) return true;
+  errno = is_kept ? number : EBUSY;
+  return false;
 }
 
 void remove_stale_parts(const std::string& directory,

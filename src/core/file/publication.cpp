@@ -72,9 +72,10 @@ int create_directory(const std::string& path, mode_t mode) {
   if (!remove_stale_part(path)) return -1;
   if (::mkdir(path.c_str(), mode) != 0) return -1;
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (descriptor < 0 || lock_part(descriptor, path)) return descriptor;
-  ::close(descriptor);
-  errno = EBUSY;
+  if (descriptor < 0 && errno != ENOENT) return -1;
+  if (descriptor >= 0 && lock_part(descriptor, path)) return descriptor;
+  if (descriptor >= 0) ::close(descriptor);
+  errno = EBUSY;  // another process took it for a stale one before it was locked
   return -1;
 }
 
