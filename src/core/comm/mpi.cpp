@@ -146,7 +146,7 @@ class MpiComm : public ProcessComm {
     const Found found = probe(tag);
     if (found.result != 0) board().fail(mpi_failed());
     if (!found.any) return false;
-    std::unique_ptr<Pending> message[] = {receive(found.source, tag, note)};
+    std::unique_ptr<Pending> message[] = {MpiComm::receive(found.source, tag, note)};
     return wait_all(message, short_patience()).ok();  // another thread may have received it
   }
 

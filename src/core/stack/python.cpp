@@ -63,6 +63,11 @@ bool read_description(unsigned version) {
   return true;
 }
 
+/// The interpreter's state of the calling thread; null for a thread or a program without Python.
+const std::byte* find_thread() {
+  return PyGILState_GetThisThreadState == nullptr ? nullptr : PyGILState_GetThisThreadState();
+}
+
 /// Chooses the layout; false without a known interpreter.
 bool choose_layout() {
   if (&Py_Version == nullptr || PyGILState_GetThisThreadState == nullptr ||
@@ -237,7 +242,7 @@ std::uint64_t detail::hash_frames() {
   const Use now = use.load(std::memory_order_acquire);
   if (now == Use::none || (now == Use::unknown && !is_usable())) [[likely]]
     return 0;
-  const std::byte* thread = PyGILState_GetThisThreadState();
+  const std::byte* thread = find_thread();
   if (thread == nullptr || (now != Use::checked && !check(thread))) return 0;
   std::uint64_t hash = 0;
   const std::byte* frame = current_frame(thread);
@@ -254,7 +259,7 @@ std::uint64_t detail::hash_frames() {
 void add_frames(base::Json& json) {
   if (use.load(std::memory_order_acquire) != Use::checked) return;
   constexpr std::string_view kFrozen = "<frozen ";  // the import system
-  const std::byte* thread = PyGILState_GetThisThreadState();
+  const std::byte* thread = find_thread();
   const std::byte* frame = thread == nullptr ? nullptr : copy_current_frame(thread);
   for (std::size_t depth = 0; frame != nullptr && depth < kWrittenFrames; ++depth) {
     Text file, name;
