@@ -82,14 +82,20 @@ def open_store(root: str) -> Store:
             return _Obstore(root)
         return _Hub(root) if scheme == "hf" else _Fsspec(root)
     except ImportError as error:
-        package = "obstore" if scheme in _OBSTORE else "fsspec"
+        package = _find_missing_package(scheme, error)
         raise OSError(
             errno.ENOSYS,
-            f"reading {scheme}:// needs the package {getattr(error, 'name', None) or package}:"
-            f" pip install {package}",
+            f"reading {scheme}:// needs the package {package}: pip install {package}",
         ) from error
     except ValueError as error:
         raise OSError(errno.EINVAL, f"no store for {scheme}://: {error}") from error
+
+
+def _find_missing_package(scheme: str, error: ImportError) -> str:
+    """The package to install, by the error or its cause: that of fsspec has no name."""
+    names = (getattr(one, "name", None) for one in (error, error.__cause__))
+    package = "obstore" if scheme in _OBSTORE else "fsspec"
+    return next((name.partition(".")[0] for name in names if name), package)
 
 
 def part_bytes(size: int) -> int:
@@ -359,7 +365,7 @@ class _Fsspec:
         try:
             yield
         except FileNotFoundError as error:
-            raise OSError(errno.ENOENT, str(error)) from error
+            raise OSError(errno.ENOENT, error.strerror or str(error)) from error
         except PermissionError as error:
             raise OSError(errno.EACCES, _denial(error)) from error
         except NotImplementedError as error:
@@ -386,20 +392,22 @@ class _Hub(_Fsspec):
     def open(self, name: str, tail: int) -> tuple[int, int, str, Buffer]:
         with self._errors():
             place = self._files.resolve_path(self._url(name))
-            if not hasattr(place, "repo_id"):  # a bucket, which has no commits
-                return super().open(name, tail)
-            size, version = self._look(name, place)
-            begin = max(0, size - tail)
-            return size, 0, version, self.read(name, version, size, begin, size)
+            if hasattr(place, "repo_id"):
+                size, version = self._look(name, place)
+                commit = self._commits[name, version]
+                data = self._request(place, commit, max(0, size - tail), size)
+                return size, 0, version, data
+        return super().open(name, tail)  # a bucket, which has no commits
 
     def read(self, name: str, version: str, size: int, begin: int, end: int) -> Buffer:
         with self._errors():
             place = self._files.resolve_path(self._url(name))
-            if not hasattr(place, "repo_id"):
-                return super().read(name, version, size, begin, end)
-            if (name, version) not in self._commits and self._look(name, place) != (size, version):
-                raise _version_error()
-            return self._request(place, self._commits[name, version], begin, end)
+            if hasattr(place, "repo_id"):
+                known = (name, version) in self._commits
+                if not known and self._look(name, place) != (size, version):
+                    raise _version_error()
+                return self._request(place, self._commits[name, version], begin, end)
+        return super().read(name, version, size, begin, end)
 
     def _look(self, name: str, place: Any) -> tuple[int, str]:
         """Size and version of an object in the newest commit, which is remembered."""
