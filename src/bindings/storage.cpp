@@ -17,9 +17,6 @@ using namespace nb::literals;
 namespace pario::bindings {
 namespace {
 
-/// Processes of this host that may make a directory of one name at a time.
-constexpr std::uint32_t kMakers = 1024;
-
 /// Joins subfiles. Raises OSError; an exception of `show` is raised once the file is complete.
 void join(const nb::bytes& path, const nb::callable& show) {
   const std::string name = text_of(path);
@@ -63,7 +60,7 @@ nb::tuple create_directory_part(const nb::bytes& target, mode_t mode, bool tempo
       [&] {
         const Released released;
         return file::Publication::of_directory(
-            path, {.mode = mode, .makers = kMakers, .temporary = temporary});
+            path, {.mode = mode, .exclusive = false, .temporary = temporary});
       }(),
       path);
 }

@@ -204,7 +204,7 @@ TEST_F(PublicationTest, ADirectoryHasItsNameWhenItIsPublished) {
 }
 
 TEST_F(PublicationTest, ManyMakersComeAndGoWithoutErrors) {
-  const Publication::DirectoryOptions options{.makers = 1024, .temporary = true};
+  const Publication::DirectoryOptions options{.exclusive = false, .temporary = true};
   std::atomic<int> errors = 0;
   {
     std::vector<std::jthread> threads;
@@ -220,14 +220,14 @@ TEST_F(PublicationTest, ManyMakersComeAndGoWithoutErrors) {
 
 TEST_F(PublicationTest, SeveralMakersHaveDirectoriesOfTheirOwn) {
   fs::create_directory(target_);
-  const Publication::DirectoryOptions two{.makers = 2, .temporary = true};
+  const Publication::DirectoryOptions shared{.exclusive = false, .temporary = true};
   fs::create_directory(part_path(target_, part_number(2)));  // of a killed process
   {
-    const auto one = Publication::of_directory(target_, two);
-    const auto other = Publication::of_directory(target_, two);
+    const auto one = Publication::of_directory(target_, shared);
+    const auto other = Publication::of_directory(target_, shared);
     ASSERT_TRUE(one.ok() && other.ok());
     EXPECT_NE(one->part(), other->part());
-    EXPECT_EQ(Publication::of_directory(target_, two).error().number, EBUSY);
+    EXPECT_EQ(Publication::of_directory(target_, {.temporary = true}).error().number, EBUSY);
   }
   EXPECT_EQ(entries(), Names{"out"});
 }

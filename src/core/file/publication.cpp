@@ -183,6 +183,7 @@ base::Result<Publication> Publication::of_directory(const std::string& wanted,
   std::string target = wanted;
   while (target.size() > 1 && target.ends_with('/')) target.pop_back();
   if (!options.temporary && is_there(target)) return base::path_error("mkdir", target, EEXIST);
+  const std::uint32_t last = options.exclusive ? 0 : kSlots - 1;
   for (std::uint32_t slot = 0;; ++slot) {
     const std::string part = part_path(target, part_number(slot));
     const int descriptor = create_directory(part, options.mode);
@@ -190,7 +191,7 @@ base::Result<Publication> Publication::of_directory(const std::string& wanted,
       remove_stale_from(slot + 1, target);
       return Publication(target, part, descriptor, true);
     }
-    if (slot + 1 < options.makers && may_be_taken(errno)) continue;
+    if (slot < last && may_be_taken(errno)) continue;
     base::Error error = base::path_error("mkdir", part);
     if (is_made(error.number)) error.detail = "another process makes it";
     return error;

@@ -81,12 +81,12 @@ class Publication {
     return of_file(target, Options());
   }
   struct DirectoryOptions {
-    mode_t mode = 0777;        ///< less the umask
-    std::uint32_t makers = 1;  ///< processes of this host that may make one target at a time
-    bool temporary = false;    ///< is never published, so the target may exist
+    mode_t mode = 0777;      ///< less the umask
+    bool exclusive = true;   ///< EBUSY while another process of this host makes the target
+    bool temporary = false;  ///< is never published, so the target may exist
   };
   /// A new directory. Removes stale parts of this target in the slots it looks at. EEXIST: the
-  /// target exists; EBUSY: as many processes of this host as may make it do so already.
+  /// target exists; EBUSY: another process of this host makes it, or as many as there are slots.
   static base::Result<Publication> of_directory(const std::string& target,
                                                 const DirectoryOptions& options);
   static base::Result<Publication> of_directory(const std::string& target) {
