@@ -313,6 +313,31 @@ def test_bytes_far_behind_2_to_the_40(mpi: Mpi, program: str, tmp_path: Path) ->
         ], lines
 
 
+@pytest.mark.system
+@pytest.mark.parametrize("fails", [False, True])
+def test_all_ranks_append_or_are_told_why_one_cannot(
+    mpi: Mpi, program: str, fails: bool, tmp_path: Path
+) -> None:
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
+    (tmp_path / "troubles").write_bytes(bytes(1000))
+    calls = "fstat,newfstatat,statx"
+    strace = f"strace -f -qq -o /dev/null -P {tmp_path}/troubles -e inject={calls}:error=ESTALE"
+    start = f"{program} {tmp_path} append"
+    rank = "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}"
+    if fails:
+        start = f"[ {rank} = 1 ] && exec {strace} {start}; exec {start}"
+    lines = run_program(mpi, ["sh", "-c", start], tmp_path)
+    for rank in range(3):
+        append, *then = of(rank, lines)
+        if fails:
+            assert "Stale file handle" in append, lines
+            assert "rank 1" in append or rank == 1, lines
+        else:
+            assert [append, *then] == ["append: good", "position 1000", "close: good"], lines
+    assert not find_left_memory(tmp_path)
+
+
 @pytest.fixture
 def large_place() -> Iterator[Path]:
     """A folder in memory for a file of two gigabytes; skips if memory for its reader is missing."""

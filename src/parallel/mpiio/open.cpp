@@ -113,9 +113,11 @@ base::Result<std::unique_ptr<engine::SharedFile>> open_shared(
 
 /// Moves both pointers to the end of the file, as rank 0 sees it: another program may append to it
 /// at the same time. Collective.
-Outcome go_to_end(OpenFile& file) {
+Outcome go_to_end(const Call& call, OpenFile& file) {
   const auto size = file.shared->size();
-  if (!size.ok()) return outcome_of(size.error());
+  const Outcome outcome =
+      mpiio::agree(call, file, size.ok() ? Outcome{} : outcome_of(size.error()));
+  if (!outcome.ok()) return outcome;
   const auto end = file.shared->pointer().seek(*size);
   if (!end.ok()) return outcome_of(end.error());
   file.position = *end;
@@ -141,7 +143,7 @@ Outcome open_file(const Call& call, OpenFile& file) {
   file.shared = std::move(*shared);
   lib().comm_group(call[0], &file.group);
   file.view = default_view();
-  return file.mode.append ? go_to_end(file) : Outcome{};
+  return file.mode.append ? go_to_end(call, file) : Outcome{};
 }
 
 Outcome close_file(OpenFile& file) {

@@ -10,7 +10,8 @@
  * - late_open: rank 1 opens the file some seconds after the others
  * - full MANNER: writes more bytes than fit (MANNER: pieces, blocks)
  * - far: accesses bytes beyond 2^40
- * - large: rank 0 writes and reads more than 2^31 bytes in one call */
+ * - large: rank 0 writes and reads more than 2^31 bytes in one call
+ * - append: all ranks open a file to append to it */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mpi.h>
@@ -235,6 +236,21 @@ static void large(void) {
          memcmp(memory, again, size) == 0 ? "same" : "different");
 }
 
+/* A file of 1,000 bytes has been made by the test. */
+static int append(void) {
+  const int code =
+      MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_APPEND | MPI_MODE_WRONLY, MPI_INFO_NULL, &file);
+  MPI_Offset position = -1;
+  say("append", code);
+  if (code == MPI_SUCCESS) {
+    need(MPI_File_get_position(file, &position), "get_position");
+    printf("rank %d: position %lld\n", rank, (long long)position);
+    say("close", MPI_File_close(&file));
+  }
+  MPI_Finalize();
+  return 0;
+}
+
 int main(int argc, char** argv) {
   char process[64];
   MPI_Init(&argc, &argv);
@@ -251,6 +267,7 @@ int main(int argc, char** argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     be_late(1);
   }
+  if (!strcmp(argv[2], "append")) return append();
   need(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file),
        "open");
   if (!strcmp(argv[2], "killed")) write_until_death();
