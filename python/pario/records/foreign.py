@@ -401,8 +401,10 @@ def _behind(begin: int, length: int) -> int:
 
 
 def _skip_block_header(at: int) -> int:
-    """The next place where a chunk may begin: not within the header of a block."""
-    return at + _BLOCK_HEADER - at % _BLOCK if 0 < at % _BLOCK < _BLOCK_HEADER else at
+    """The next place where a chunk may begin: not within the header of a block, and not immediately
+    behind it, because that is the begin of the block."""
+    behind = _BLOCK_HEADER + 1
+    return at + behind - at % _BLOCK if 0 < at % _BLOCK < behind else at
 
 
 def _groups(begins: list[int], firsts: list[int]) -> Groups:
