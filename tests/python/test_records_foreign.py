@@ -5,13 +5,18 @@ from __future__ import annotations
 
 import json
 import random
+import struct
 import sys
 import tarfile
+from itertools import accumulate
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 from pario.cli import main
+from pario.errors import ParioError
 from pario.records import Dataset, foreign
 from tests.support.commands import run_command
 
@@ -181,6 +186,113 @@ def test_array_records_become_records(tmp_path: Path) -> None:
         == 0
     )
     assert list(map(bytes, Dataset(tmp_path / "a.prec"))) == RECORDS
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("end", [0, 1, 23, 24, 25])
+def test_padding_of_array_records_ends_at_the_header_of_a_block(tmp_path: Path, end: int) -> None:
+    """A chunk of empty records has a byte for each; the first such chunk begins at byte 64."""
+    module = pytest.importorskip(
+        "array_record.python.array_record_module", reason="array_record is not installed"
+    )
+    count = (1 << 16) - 64 + end
+    writer = module.ArrayRecordWriter(str(tmp_path / "a.arrayrecord"), f"group_size:{count}")
+    for _ in range(2 * count):
+        writer.write(b"")
+    writer.close()
+    assert len(Dataset(tmp_path / "a.arrayrecord")) == 2 * count
+    assert records("verify", tmp_path / "a.arrayrecord") == 0
+
+
+class ArrayFile:
+    """A file of ArrayRecord, in blocks with headers as its format describes, that a reader in place
+    of the package's own gives back."""
+
+    BLOCK, HEADER = 1 << 16, b"\xff" * 24
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.records, self.begins = path, list[bytes](), list[int]()
+        self._bytes = bytearray()
+
+    def add_chunk(self, records: list[bytes], length: int) -> None:
+        """Adds a chunk with so many bytes of data, and padding: it has a byte for each record, and
+        does not end within or immediately behind the header of a block."""
+        begin = len(self._bytes)
+        self.begins.append(begin)
+        kind = len(records) << 8 | ord("r")
+        for byte in struct.pack("<5Q", 1, length, 2, kind, 3) + b"\xee" * length:
+            if len(self._bytes) % self.BLOCK == 0:
+                self._bytes += self.HEADER
+            self._bytes.append(byte)
+        while len(self._bytes) < begin + len(records):
+            self._bytes += b"\0" if len(self._bytes) % self.BLOCK else self.HEADER + b"\0"
+        self.records += records
+        self.path.write_bytes(self._bytes)
+
+    def open(self, path: str, options: str) -> ArrayFile:
+        assert (path, options) == (
+            str(self.path),
+            "readahead_buffer_size:0,max_parallelism:0",
+        )
+        return self
+
+    def num_records(self) -> int:
+        return len(self.records)
+
+    def read(self, first: int, last: int) -> list[bytes]:
+        return self.records[first:last]
+
+
+@pytest.fixture
+def arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ArrayFile:
+    """An ArrayRecord file with the first chunk, which has no records."""
+    file = ArrayFile(tmp_path / "a.arrayrecord")
+    file.add_chunk([], 0)
+    module: Any = ModuleType("array_record_module")
+    module.ArrayRecordReader = file.open
+    for name in ("array_record", "array_record.python"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setitem(sys.modules, "array_record.python.array_record_module", module)
+    return file
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_chunks_of_array_records_are_found_between_headers_of_blocks(
+    arrays: ArrayFile, seed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Headers of blocks interrupt data, padding and headers of chunks, and lie between chunks."""
+    source = random.Random(seed)
+    counts = []
+    for number in range(8):
+        to_block = -arrays.path.stat().st_size % ArrayFile.BLOCK
+        near = max(0, to_block - 40 - source.randrange(60))
+        length = source.choice([0, 10, 70_000, near, near])
+        count = source.choice([1, 2, 50, to_block + source.choice([1, 24])])
+        counts.append(count)
+        arrays.add_chunk([b"%d %d" % (number, one) for one in range(count)], length)
+    arrays.add_chunk([], 100)  # the tables of the format
+    dataset = Dataset(arrays.path)
+    assert dataset.file.groups.begins.tolist() == arrays.begins[1:]
+    assert dataset.file.groups.firsts.tolist() == [0, *accumulate(counts)]
+    wanted = [len(dataset) - 1, 0, counts[0]]
+    assert list(map(bytes, dataset[wanted])) == [arrays.records[number] for number in wanted]
+    assert records("verify", arrays.path) == 0 and "are well" in capsys.readouterr().out
+
+
+def test_array_records_without_records_or_columns(arrays: ArrayFile) -> None:
+    assert len(Dataset(arrays.path)) == 0
+    with pytest.raises(ParioError, match="records of ArrayRecord have no columns"):
+        Dataset(arrays.path, column="a")
+
+
+def test_damaged_array_records_are_refused(arrays: ArrayFile) -> None:
+    arrays.add_chunk([b"one", b"two"], 100)
+    arrays.records.append(b"three")
+    with pytest.raises(ParioError, match=r"not read as ArrayRecord: .* have 2 of 3 records"):
+        Dataset(arrays.path)
+    arrays.path.write_bytes(arrays.path.read_bytes() + b"\1" * 39)
+    with pytest.raises(ParioError, match=r"a\.arrayrecord: .* last chunk is incomplete"):
+        Dataset(arrays.path)
 
 
 @pytest.mark.exhaustive
