@@ -69,6 +69,11 @@ def _same_bytes(one: Path, other: Path) -> bool:
         return False
 
 
+def _is_tree(root: Path) -> bool:
+    """False for a file or link, which is staged alone, and for a missing path."""
+    return root.is_dir() and not root.is_symlink()
+
+
 @dataclass(frozen=True)
 class Move:
     """A file, or a tree, to be copied."""
@@ -84,6 +89,8 @@ class Move:
 
     def make_directories(self) -> None:
         """Creates the directories of a tree, with the permissions of the source, and writable."""
+        if state_of(self.source) and not _is_tree(self.source):
+            return
         for directory, names, _ in os.walk(self.source, onerror=raise_error):
             target = self.target / Path(directory).relative_to(self.source)
             if target.is_symlink() and target != self.target:
@@ -308,7 +315,7 @@ class Staged:
 
 
 def _remove(root: Path) -> None:
-    if not root.is_dir() or root.is_symlink():
+    if not _is_tree(root):
         root.unlink(missing_ok=True)
         return
     for directory, names, _ in os.walk(root):
@@ -330,7 +337,7 @@ def _through_a_link(move: Move) -> str | None:
 
 def _files_beneath(root: Path) -> Iterator[str]:
     """Names of files and links; "" if the root is one itself."""
-    if not root.is_dir() or root.is_symlink():
+    if not _is_tree(root):
         if state_of(root):
             yield ""
         return
