@@ -42,7 +42,7 @@ def measure(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     [
         (1e3, None, "A shuffled copy pays for records of any size here"),
         (4e6, KIB, "No shuffled copy is needed here"),
-        (1e6, 4 * KIB, "Records of 4 KiB and more need no shuffled copy here"),
+        (3e6, 4 * KIB, "Records of 4 KiB and more need no shuffled copy here"),
     ],
 )
 def test_the_advice_of_bench_follows_from_the_device(
