@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from pario.errors import ParioError
+from pario.memory import free_memory
 from pario.records import Dataset, Loader, Mixture
-from pario.records.memory import free_memory
 from tests.python.support.forks import expect_child_begins_its_own
 
 COUNT = 503
@@ -144,8 +144,8 @@ def test_free_memory_is_within_the_limit_of_a_container(monkeypatch, tmp_path, l
     places = [tmp_path / "absent", *(tmp_path / f"limit{number}" for number in range(len(limits)))]
     for place, limit in zip(places[1:], limits, strict=True):
         place.write_text(f"{limit}\n")
-    monkeypatch.setattr("pario.records.memory._FACTS", facts)
-    monkeypatch.setattr("pario.records.memory._LIMITS", places)
+    monkeypatch.setattr("pario.memory._FACTS", facts)
+    monkeypatch.setattr("pario.memory._LIMITS", places)
     assert free_memory() == free
 
 

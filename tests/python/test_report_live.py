@@ -55,6 +55,19 @@ def test_no_event_is_read_if_there_are_more_than_the_limit(tmp_path: Path) -> No
     assert many.messages == [left_out, *few.messages]
 
 
+@pytest.mark.parametrize(("free", "read_events"), [(51_200, 100), (51_198, 0)])
+def test_no_event_is_read_if_they_need_more_than_half_of_the_free_memory(
+    free: int, read_events: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = log_of_100_events(tmp_path)
+    monkeypatch.setattr("pario.see.tables.own.job.free_memory", lambda: free)
+    job = read([path])
+    assert (len(job.events), job.events_left_out) == (read_events, read_events == 0)
+    assert job.records["bytes_written"].tolist() == [500]
+    needed = "the 100 events need some 25.6 kB of memory and are left out: "
+    assert any(text.startswith(needed) for text in job.messages) == job.events_left_out
+
+
 def test_damaged_events_are_not_noticed_where_they_are_not_read(tmp_path: Path) -> None:
     path = log_of_100_events(tmp_path)
     data = path.read_bytes()

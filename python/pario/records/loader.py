@@ -10,10 +10,10 @@ from typing import Any
 
 from pario._native import RecordLoader, schedule_step, schedule_steps
 from pario.errors import ParioError
+from pario.memory import free_memory
 from pario.records.dataset import Dataset, Source, open_dataset
 from pario.records.epochs import Epochs, find_rank
 from pario.records.lengths import Lengths
-from pario.records.memory import free_memory
 from pario.records.mixture import Mixture
 from pario.records.number_loader import load_numbers
 from pario.records.passes import Place

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pario._native import RecordFile, RecordLoader, start_loader
 from pario.errors import ParioError
+from pario.memory import free_memory
 from pario.records.dataset import Dataset
 from pario.records.group_loader import GroupedFiles, GroupLoader
 from pario.records.groups import GroupedFile
 from pario.records.lengths import Lengths, list_lengths
-from pario.records.memory import free_memory
 from pario.records.mixture import Mixture
 from pario.records.number_loader import load_numbers, share_batches
 from pario.records.orders import Numbers, Order, make_order

@@ -27,7 +27,8 @@ def read(
 
     ``apart``: a process of its own reads Darshan logs; otherwise this process does, and some
     damaged logs end it. ``most_events``: if pario's own logs have more events, none is read
-    (``Job.events_left_out``), and the time does not grow with their number.
+    (``Job.events_left_out``), and the time does not grow with their number; by default, none is
+    read if they need more than half of the free memory.
 
     Raises ReadError with the path, its contents and the expected contents.
     """

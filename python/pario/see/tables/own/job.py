@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pario import wording
+from pario.memory import free_memory
 from pario.see.tables.errors import ReadError
 from pario.see.tables.model import COUNTERS, PROCESS_COLUMNS, PROCESS_FACTS, Job, Unseen
 from pario.see.tables.own.blocks import ProcessLog, read_log
@@ -57,6 +58,7 @@ _OF_KERNEL = {
     "syscalls_read": "syscr",
     "syscalls_write": "syscw",
 }
+_EVENT_MEMORY = 256  # bytes to analyze an event: 224 were measured
 _START_TOGETHER = 60.0  # seconds within which the launchers of one run start
 _ATTEMPTS, _BETWEEN_ATTEMPTS = 4, 0.02  # to read a log that grows; seconds
 
@@ -71,7 +73,8 @@ def read_job(
     """Return the job with the process logs ``paths``.
 
     ``descriptions`` are its job.json, one for each directory, ``launchers`` its launcher.N.json. If
-    there are more events than ``most_events``, none is read.
+    there are more events than ``most_events``, none is read; by default, if they need more than
+    half of the free memory.
     Raises ReadError when no log can be read, or the descriptions are those of several runs.
     """
     job = Job(source=source, format="pario")
@@ -127,15 +130,19 @@ def _read_logs(job: Job, paths: Iterable[Path], most_events: int | None) -> list
     if errors:
         whole = plural(len(logs) + len(errors), "process log")
         job.unseen.append(Unseen(f"{len(errors)} of {whole} cannot be read"))
-    if most_events is None:
-        return logs
     events = sum(log.process.get("events", 0) for log in logs)
-    if events <= most_events:
+    if most_events is None:
+        job.events_left_out = events * _EVENT_MEMORY > free_memory() // 2
+    elif events <= most_events:
         return [_read_log(log.path) for log in logs]
-    job.events_left_out = True
-    job.messages.append(
-        f"the {wording.count(events)} events are left out: waiting and missing ranks are not known"
-    )
+    else:
+        job.events_left_out = True
+    if job.events_left_out:
+        need = f"need some {wording.size(events * _EVENT_MEMORY)} of memory and "
+        job.messages.append(
+            f"the {wording.count(events)} events {need if most_events is None else ''}are left out:"
+            " waiting and missing ranks are not known"
+        )
     return logs
 
 
