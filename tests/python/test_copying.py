@@ -73,7 +73,7 @@ def test_a_file_that_changes_while_it_is_copied_is_refused(
 
 def test_a_refused_copy_of_a_link_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("nothing")
-    with pytest.raises(ParioError, match="link: .*/copy is newer"):
+    with pytest.raises(ParioError, match=r"link: .*/copy is newer"):
         copy_verified(tmp_path / "link", tmp_path / "copy", 1, lambda: "is newer")
     assert [path.name for path in tmp_path.iterdir()] == ["link"]
 

@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,8 @@ import pytest
 
 from pario.cli import main
 from pario.errors import ParioError
-from pario.move.merge import concatenate
-from pario.publishing import part_path
+from pario.move.merge import Block, Mosaic, assemble, concatenate
+from pario.publishing import is_part, part_path
 from tests.support.commands import run_command
 
 
@@ -200,3 +201,100 @@ def test_a_block_that_does_not_fit_is_named(
     assert run(tmp_path / "b{rank}.npy", "--grid", "2x2", "-o", tmp_path / "out.h5") == 2
     assert "b3.npy holds (2, 4)" in capsys.readouterr().err
     assert not (tmp_path / "out.h5").exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "reason"),
+    [
+        (["b0.npy", "b1.npy"], ["--grid", "3x1"], "a grid of 3x1 has 3 blocks; there are 2 files"),
+        (["b0.npy", "b1.npy"], ["--grid", "2"], "b0.npy has 2 axes; the grid has 1"),
+        (["b0.npy", "no.npy"], ["--grid", "2x1"], "no.npy: "),
+        (
+            ["raw{rank}"],
+            ["--grid", "1x1", "--block", "2x3", "--dtype", "<f4"],
+            "raw0 has 23 bytes; a block of (2, 3) float32 has 24",
+        ),
+    ],
+)
+def test_blocks_that_do_not_make_an_array_are_named(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    names: list[str],
+    options: list[str],
+    reason: str,
+) -> None:
+    for name in ("b0.npy", "b1.npy"):
+        np.save(tmp_path / name, np.zeros((2, 3)))
+    (tmp_path / "no.npy").write_bytes(b"no array")
+    (tmp_path / "raw0").write_bytes(bytes(23))
+    paths = [tmp_path / name for name in names]
+    assert run(*paths, *options, "-o", tmp_path / "out.h5") == 2
+    assert reason in capsys.readouterr().err
+    assert not (tmp_path / "out.h5").exists()
+
+
+def test_blocks_without_elements_become_an_empty_dataset(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    for rank in range(2):
+        np.save(tmp_path / f"b{rank}.npy", np.zeros((0, 3), "i4"))
+    assert run(tmp_path / "b{rank}.npy", "--grid", "2x1", "-o", tmp_path / "out.h5") == 0
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert (file["data"].shape, file["data"].dtype) == ((0, 3), np.dtype("i4"))
+
+
+def test_a_missing_h5py_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "b0.npy", np.zeros((2, 3)))
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    assert run(tmp_path / "b{rank}.npy", "--grid", "1x1", "-o", tmp_path / "out.h5") == 2
+    assert "pip install h5py" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["b0.npy"]
+
+
+def damage_after(calls: int, path: Path, content: bytes) -> Callable[[int, int], None]:
+    """Shows progress; at this call, it changes the last of these bytes in the new file beside a
+    path."""
+    seen: list[int] = []
+
+    def show(done: int, whole: int) -> None:
+        seen.append(done)
+        if len(seen) == calls:
+            [part] = [one for one in path.parent.iterdir() if is_part(one.name)]
+            with part.open("r+b") as file:
+                file.seek(part.read_bytes().rindex(content))
+                file.write(b"X")
+
+    return show
+
+
+def test_an_output_with_other_bytes_is_refused(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(b"-" * 1000)
+    with pytest.raises(ParioError, match=r"b: the output differs from it between 0 and 1000"):
+        concatenate(
+            [tmp_path / "a", tmp_path / "b"],
+            tmp_path / "out",
+            1,
+            damage_after(2, tmp_path / "out", b"-"),
+        )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_a_dataset_with_other_bytes_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    path = tmp_path / "b0.npy"
+    np.save(path, np.full((50, 3), np.nan))
+    mosaic = Mosaic.of([Block.of_npy(path)], (1, 1), fortran=False)
+    with pytest.raises(ParioError, match=r"b0\.npy: the output differs from it"):
+        show = damage_after(1, tmp_path / "out", np.float64(np.nan).tobytes())
+        assemble(mosaic, tmp_path / "out", "data", 1, show)
+    assert [path.name for path in tmp_path.iterdir()] == ["b0.npy"]
+
+
+def test_a_part_that_grows_meanwhile_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    with pytest.raises(ParioError, match="a was changed while it was merged"):
+        concatenate([path], tmp_path / "out", 1, lambda done, whole: path.open("ab").write(b"+"))
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
