@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 from pario import checkpoint
+from pario.checkpoint import CheckpointError
+from pario.checkpoint.examine import slice_of
 from pario.checkpoint.geometry import whole
+from pario.checkpoint.header import read_header
 from pario.cli import main
 from tests.python.support.threads import run
 
@@ -90,6 +93,38 @@ def test_diff_of_single_numbers(tmp_path, capsys):
     )
 
 
+def test_diff_names_arrays_and_attributes_that_only_one_has(tmp_path, capsys):
+    contents = {
+        "a": ({"i": np.arange(6), "x": np.zeros(2), "s": np.zeros(2)}, {"t": 1.5}),
+        "b": ({"i": np.array([0, 1, 9, 3, -4, 5]), "y": np.zeros(2), "s": np.zeros((2, 1))}, {}),
+    }
+    paths = []
+    for name, (arrays, attrs) in contents.items():
+        with checkpoint.Writer(None, tmp_path / name, durable=False) as writer:
+            paths.append(writer.save(1, arrays, attrs))
+    status, out, _ = cli(capsys, "diff", *paths)
+    assert (status, out.splitlines()) == (
+        1,
+        [
+            "attribute 't': 1.5, not there",
+            "array 'i': 2 of 6 elements differ, the first at [2], by 8 at most",
+            f"array 'x': only in {paths[0]}",
+            "array 's': shape [2], [2, 1]",
+            f"array 'y': only in {paths[1]}",
+        ],
+    )
+
+
+def test_show_has_no_figures_of_an_array_without_numbers(tmp_path, capsys):
+    with checkpoint.Writer(None, tmp_path / "ckpt", durable=False) as writer:
+        writer.save(1, {"T": np.full(3, np.nan), "some": np.array([1.0, np.nan])})
+    rows = json.loads(cli(capsys, "show", tmp_path / "ckpt", "--json")[1])["arrays"]
+    assert [[row[key] for key in ("name", "least", "mean", "not_numbers")] for row in rows] == [
+        ["T", None, None, 3],
+        ["some", 1.0, 1.0, 1],
+    ]
+
+
 def test_show_describes_the_content(directory, capsys):
     status, out, _ = cli(capsys, "show", directory, "--step", 5)
     assert status == 0
@@ -130,6 +165,26 @@ def test_diff_reports_the_place_and_size_of_differences(directory, capsys):
     )
     assert cli(capsys, "diff", one, one) == (0, "", "")
     assert cli(capsys, "diff", one, other, "--tolerance", 0.2)[1] == "attribute 'time': 0.5, 1.0\n"
+
+
+def test_a_file_of_another_program_has_no_checksums(tmp_path, capsys):
+    path = tmp_path / "step-00000001.h5"
+    with h5py.File(path, "w") as file:
+        file["T"] = FIELD
+    assert cli(capsys, "verify", path) == (
+        0,
+        f"{path}: has no checksums: it was not saved by pario\n",
+        "",
+    )
+
+
+def test_verify_of_all_names_a_checkpoint_that_cannot_be_opened(directory, capsys):
+    whole_file = (directory / "step-00000010.h5").read_bytes()
+    (directory / "step-00000010.h5").write_bytes(whole_file[:-100])
+    status, out, _ = cli(capsys, "verify", directory, "--all")
+    first, second = out.splitlines()
+    assert (status, first) == (1, f"{directory}/step-00000005.h5: 3 blocks of 2 arrays are well")
+    assert second.startswith(f"{directory}/step-00000010.h5: its HDF5 metadata is not what was")
 
 
 def test_prune_keeps_the_newest(directory, capsys):
@@ -191,6 +246,22 @@ def test_plot_draws_a_slice(directory, capsys, tmp_path):
     assert (
         "has no index 9 along axis 0" in cli(capsys, "plot", directory, "flow/T", "--index", 9)[2]
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "about"),
+    [
+        (1.5, "of type float64 and shape []"),
+        (np.zeros((0, 3)), "of type float64 and shape [0, 3]"),
+        (np.zeros(3, "c16"), "of type complex128 and shape [3]"),
+    ],
+)
+def test_an_array_that_cannot_be_drawn_is_named(tmp_path, value, about):
+    with checkpoint.Writer(None, tmp_path / "ckpt", durable=False) as writer:
+        path = writer.save(1, {"T": value})
+    with pytest.raises(CheckpointError) as error:
+        slice_of(read_header(path), "T", 0, None)
+    assert str(error.value) == f"array 'T' {about} cannot be drawn"
 
 
 def test_plot_of_a_missing_axis(directory, capsys):
