@@ -96,7 +96,7 @@ def test_diff_of_single_numbers(tmp_path, capsys):
 def test_diff_names_arrays_and_attributes_that_only_one_has(tmp_path, capsys):
     contents = {
         "a": ({"i": np.arange(6), "x": np.zeros(2), "s": np.zeros(2)}, {"t": 1.5}),
-        "b": ({"i": np.array([0, 1, 9, 3, -4, 5]), "y": np.zeros(2), "s": np.zeros((2, 1))}, {}),
+        "b": ({"i": np.array([0, 1, 9, 3, 12, 5]), "y": np.zeros(2), "s": np.zeros((2, 1))}, {}),
     }
     paths = []
     for name, (arrays, attrs) in contents.items():

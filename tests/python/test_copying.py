@@ -52,11 +52,11 @@ def test_a_file_that_becomes_shorter_is_named(
 ) -> None:
     lseek = os.lseek
 
-    def cut_off(descriptor: int, offset: int, whence: int) -> int:
+    def shorten_source(descriptor: int, offset: int, whence: int) -> int:
         os.truncate(source, 2500)
         return 3000 if whence == os.SEEK_HOLE else lseek(descriptor, offset, whence)
 
-    monkeypatch.setattr(os, "lseek", cut_off)
+    monkeypatch.setattr(os, "lseek", shorten_source)
     with pytest.raises(ParioError, match="source: it became shorter while it was copied"):
         copy_verified(source, tmp_path / "copy", threads)
     assert sorted(tmp_path.iterdir()) == [source]
