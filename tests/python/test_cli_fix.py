@@ -6,11 +6,14 @@ import json
 import shutil
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
+from pario.cli import fix as loop
 from pario.cli.fix import equalise_caches
+from pario.see.launch import Settings
 from pario.settings import load
 from tests.diagnosis import corpus
 from tests.python.jobs import add_record, make_job
@@ -375,3 +378,33 @@ def test_the_caches_of_all_files_are_equalised(
     seen.clear()
     equalise_caches(job, cold=True)
     assert sorted(seen) == sorted(written + read)
+
+
+@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize(
+    ("repeat", "order"), [(None, ["after", "before"]), (2, ["after", "before", "after"])]
+)
+def test_further_runs_begin_with_the_caches_of_the_first(
+    cold: bool,
+    repeat: int | None,
+    order: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps: list[object] = []
+
+    def make_run(side: str, *_: object) -> Namespace:
+        steps.append(side)
+        outcome = Namespace(seconds=FASTER[side])
+        return Namespace(outcome=outcome, failed=False, job="job", analysis=Namespace(cold=cold))
+
+    def note_caches(job: object, *, cold: bool) -> None:
+        steps.append((job, cold))
+
+    (tmp_path / "pario.toml").touch()
+    series, arguments = Namespace(directory=tmp_path), Namespace(repeat=repeat)
+    runs = loop._Loop(series, ["true"], Settings(), arguments, (), sys.stderr)
+    monkeypatch.setattr(loop._Loop, "run", lambda _, *words: make_run(*words))
+    monkeypatch.setattr(loop, "equalise_caches", note_caches)
+    runs.run_again(make_run("before"))
+    assert steps[1:] == [step for side in order for step in (("job", cold), side)]
