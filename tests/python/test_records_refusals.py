@@ -74,7 +74,7 @@ def test_lengths_are_read_from_each_kind_of_file(
 
 @pytest.mark.parametrize("value", [-1, np.int64(-1), np.array(-1)])
 def test_a_negative_length_of_a_record_is_refused(value: Any) -> None:
-    with pytest.raises(ValueError, match="^-1: expected at least 0$"):
+    with pytest.raises(ValueError, match=r"^-1: expected at least 0$"):
         sample_lengths.length_of(value)
 
 
@@ -86,7 +86,7 @@ def test_lengths_of_records_that_cannot_be_read_are_an_error_or_missing(tmp_path
     packed = (tmp_path / "a.prec").read_bytes()
     (tmp_path / "a.prec").write_bytes(packed.replace(b"content 1", b"damaged 1"))
     dataset = Dataset(tmp_path / "a.prec")
-    with pytest.raises(ParioError, match="record 1: .*checksum"):
+    with pytest.raises(ParioError, match=r"record 1: .*checksum"):
         dataset.lengths("txt")
     assert Dataset(tmp_path / "a.prec", errors="skip").lengths("txt").tolist() == [9, -1, 9]
 
