@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections import namedtuple
 from dataclasses import replace
+from importlib import import_module
 from math import inf
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,6 +35,7 @@ from pario.prove.tune.remedies import (
     find_directory,
     list_repairs,
     plan_measurement,
+    plan_tuning,
 )
 from pario.prove.tune.trials import Measured, Measurement, Plan, Remedy, measure, player
 from pario.see.analyze import analyze
@@ -379,6 +382,32 @@ def test_creating_the_files_of_a_replay_takes_no_more_than_its_limit(tmp_path: P
     with pytest.raises(LateError, match=r"not over after 0\.05 s \(--measure raises the limit\)"):
         play(script, Choice(), 0.05)
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("cold", [False, True])
+def test_the_files_of_a_replay_are_as_cold_as_those_of_the_run(
+    cold: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dropped: list[str] = []
+
+    def note(descriptor: int) -> None:
+        dropped.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+
+    performing = import_module("pario.prove.replay.perform")
+    monkeypatch.setattr(performing, "drop_from_cache", note)
+    monkeypatch.setattr(performing, "play", lambda *_: SimpleNamespace(longest=1.5))
+    (tmp_path / "in.dat").write_bytes(bytes(100_000))
+    job = read([record_run(tmp_path, 'open("in.dat", "rb").read()')])
+    analysis = analyze(job)
+    assert analysis.kernel is not None
+    stored = analysis.job.bytes_read if cold else 0
+    seen = replace(analysis, kernel=replace(analysis.kernel, storage_read=stored))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    keep_choice(job, tmp_path, Choice.of(f"{tmp_path}/in.dat", ("streams", "size", "2M")))
+    assert plan_measurement(job, seen, tmp_path).cold == cold
+    planned = plan_tuning(job, seen, tmp_path, 1)
+    assert player(planned, (), Limits(1.0))(planned.script, Choice(), 60.0) == 1.5
+    assert dropped.count("in.dat") == cold
 
 
 @pytest.mark.parametrize(
