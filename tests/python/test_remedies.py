@@ -19,6 +19,7 @@ from pario.prove.replay import ReplayError, Script, perform, script_of
 from pario.prove.replay.beginning import Beginning, count_space, end_of_beginning
 from pario.prove.replay.errors import LateError
 from pario.prove.replay.limits import Limits
+from pario.prove.replay.perform import Manner
 from pario.prove.replay.script import BARRIER, MPI, OPERATION, FileMade
 from pario.prove.replay.together import make_collective
 from pario.prove.tune import trials
@@ -408,6 +409,19 @@ def test_the_files_of_a_replay_are_as_cold_as_those_of_the_run(
     planned = plan_tuning(job, seen, tmp_path, 1)
     assert player(planned, (), Limits(1.0))(planned.script, Choice(), 60.0) == 1.5
     assert dropped.count("in.dat") == cold
+
+
+@pytest.mark.parametrize("pauses", [False, True])
+def test_a_replay_includes_the_flush_of_buffers_and_pauses_if_wanted(
+    pauses: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def play(script: Script, root: Path, manner: Manner) -> SimpleNamespace:
+        assert (manner.close_files, manner.pauses) == (True, pauses)
+        return SimpleNamespace(longest=1.5)
+
+    monkeypatch.setattr(import_module("pario.prove.replay.perform"), "play", play)
+    one = replace(plan(), directory=tmp_path, pauses=pauses)
+    assert player(one, (), Limits(1.0))(EMPTY, Choice(), 60.0) == 1.5
 
 
 @pytest.mark.parametrize(

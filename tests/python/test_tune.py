@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import signal
 import subprocess
@@ -521,10 +522,13 @@ def test_the_command_writes_settings_that_a_run_takes(tmp_path: Path, better: bo
     times = {"as it is": 1.0, "with settings": 0.5 if better else 1.5}
     program = SMALL_WRITES.replace("100_000", "300_000")
     tune = ["tune", "--trials", "5", "-o", "pario.toml", "--", sys.executable, "-c", program]
-    done = run_command([sys.executable, timed.__file__, json.dumps(times), *tune], cwd=tmp_path)
+    command = [sys.executable, timed.__file__, json.dumps(times), *tune]
+    state = tmp_path / "state"
+    done = run_command(command, cwd=tmp_path, env=os.environ | {"XDG_STATE_HOME": str(state)})
     assert done.returncode == 0, done.stderr
     replays = re.search(r"\((\d+) replays", done.stderr)
     assert replays and 2 <= int(replays[1]) <= 5  # it may end before the last
     (words,) = (line for line in done.stderr.splitlines() if replays[0] in line)
     assert ("leave it as it is" in words) is not better
     assert bool(load(tmp_path / "pario.toml").sections) is better
+    assert bool([*state.rglob("tune/*/*.json")]) is better  # for the next tune
