@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import resource
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import numpy as np
 import pytest
 
 from pario import checkpoint
-from pario.checkpoint import CheckpointError
+from pario.checkpoint import CheckpointError, lazy
 from pario.checkpoint import convert as convert_module
 from pario.checkpoint.convert import convert
+from pario.checkpoint.geometry import Box
+from pario.checkpoint.lazy import LazyArray
 from pario.checkpoint.tensors import is_tensor, to_array
 from pario.cli import main
 
@@ -127,6 +130,111 @@ def test_a_file_of_both_formats_is_read_as_a_checkpoint(tmp_path: Path) -> None:
     convert(tmp_path / "model.safetensors", tmp_path / "plain", "safetensors", select="model")
     [shard] = (tmp_path / "plain").glob("*.safetensors")
     assert list(checkpoint.read_safetensors(shard)) == ["w", "b"]
+
+
+def catch_orbax(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Conversions to Orbax, which CI lacks, append their state to the result."""
+    states: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        convert_module, "write_orbax", lambda path, state: (states.append(state), path)[1]
+    )
+    return states
+
+
+def test_arrays_for_orbax_are_read_when_they_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    states, half = catch_orbax(monkeypatch), np.arange(3).astype(ml_dtypes.bfloat16)
+    state = {"layers": [STATE["model"]["w"], np.float32(0.5)], "half": half, "epoch": 3}
+    save(tmp_path / "run", state)
+    assert convert(tmp_path / "run", tmp_path / "o", "orbax") == (tmp_path / "o", [])
+    [found] = states
+    w = found["layers"][0]
+    assert isinstance(w, LazyArray) and np.array_equal(w.load(), state["layers"][0])
+    [(piece, begin)] = w.parts()
+    assert (piece.ndim, piece.nbytes, begin) == (2, 96, (0, 0))
+    assert piece.tobytes() == state["layers"][0].tobytes()
+    assert (found["layers"][1], found["epoch"]) == (np.float32(0.5), 3)
+    assert found["half"].dtype == half.dtype and found["half"].load().tolist() == half.tolist()
+
+
+def test_arrays_without_a_state_are_read_when_they_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = catch_orbax(monkeypatch)
+    with checkpoint.Writer(None, tmp_path / "run", durable=False) as writer:
+        writer.save(1, {"a/b": np.arange(3)})
+    convert(tmp_path / "run", tmp_path / "o", "orbax")
+    assert states[0]["a/b"].load().tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("dtype", [">f4", "?"])
+@pytest.mark.parametrize("shape", [(20, 30), (0, 30), ()])
+def test_an_array_that_is_read_in_pieces_is_saved_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], dtype: str
+) -> None:
+    """As the arrays of a checkpoint of Orbax."""
+    whole = (np.arange(np.prod(shape)) % 7).reshape(shape).astype(dtype)
+    monkeypatch.setattr(lazy, "_PIECE", 200 * whole.itemsize)
+    boxes: list[Box] = []
+
+    def read(box: Box) -> np.ndarray[Any, Any]:
+        boxes.append(box)
+        return whole[tuple(slice(a, a + n) for a, n in zip(box.begin, box.shape, strict=True))]
+
+    array = LazyArray(shape, whole.dtype, read, (1,) * len(shape))
+    monkeypatch.setattr(convert_module, "_read", lambda *_, **__: {"a": array})
+    convert(tmp_path / "source", tmp_path / "run")
+    found = checkpoint.load_state_dict(None, tmp_path / "run")["a"]
+    assert (found.dtype, found.shape) == (whole.dtype, shape)
+    assert np.array_equal(found, whole) and len(boxes) == {600: 4, 0: 0, 1: 1}[whole.size]
+    target = tmp_path / "a.safetensors"
+    convert(tmp_path / "source", target)
+    assert np.array_equal(checkpoint.read_safetensors(target)["a"], whole)
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "reason"),
+    [
+        ("out", {"to": "dcp", "compress": "zstd"}, "compress='zstd' to dcp; expected to pario"),
+        ("memory://out", {"to": "dcp"}, "memory://out: to dcp; expected to pario, or a local"),
+        ("run", {}, "run: is the source; expected another place for the result"),
+        ("out", {"select": "epoch"}, "'epoch' is a value; expected a dictionary of them"),
+    ],
+)
+def test_conversions_that_cannot_be_made_are_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    target: str,
+    options: dict[str, Any],
+    reason: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save(tmp_path / "run", STATE)
+    with pytest.raises(CheckpointError, match=reason):
+        convert("run", target, **options)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_the_index_of_shards_names_files_beside_it_alone(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    index = {"weight_map": {"a": "../secret.safetensors"}}
+    (tmp_path / "model" / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(CheckpointError, match=r"index\.json: expected names of files beside it"):
+        convert(tmp_path / "model", tmp_path / "out")
+
+
+def test_a_checkpoint_of_pytorch_needs_pytorch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / ".metadata").touch()
+    for name in ("torch", "torch.distributed", "torch.distributed.checkpoint"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "torch.distributed.checkpoint._traverse", None)
+    with pytest.raises(CheckpointError, match="checkpoints of DCP need PyTorch: pip install torch"):
+        convert(tmp_path / "model", tmp_path / "out")
 
 
 @pytest.mark.system
