@@ -21,6 +21,7 @@ from pario.move.archive.subdirs import distribute
 from pario.move.staging import Staged
 from pario.move.verified_copy import copy_verified
 from pario.progress import silent
+from pario.publishing import identity_of, keep_file, replace_if_unchanged, write_text
 from pario.ranks import OneRank
 from pario.see.launch import directory as logs
 from pario.see.report import picture
@@ -247,3 +248,42 @@ def test_a_new_directory_is_removed_after_an_error(tmp_path):
     with pytest.raises(ValueError, match="wrong"), publishing.new_directory(tmp_path / "a/b"):
         raise ValueError("wrong")
     assert list((tmp_path / "a").iterdir()) == []
+
+
+def test_a_directory_that_cannot_be_made_is_an_error_of_its_file(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ParioError, match=r"cannot write .*/file/deep/kept: Not a directory"):
+        keep_file(tmp_path / "file" / "deep" / "kept", "text")
+
+
+def test_text_for_a_pipe_is_written_into_it(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_text(tmp_path / "pipe", "é")
+        assert os.read(reader, 10) == "é".encode()
+    finally:
+        os.close(reader)
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_a_file_replaces_an_unchanged_one_without_flags_of_renames(tmp_path, monkeypatch):
+    """As on file systems that know no renameat2."""
+    monkeypatch.setattr(publishing.ctypes, "CDLL", lambda *_, **__: object())
+    (tmp_path / "part").write_text("new")
+    (tmp_path / "target").write_text("old")
+    before = identity_of(tmp_path / "target")
+    assert not replace_if_unchanged(tmp_path / "part", tmp_path / "target", None)
+    assert (tmp_path / "target").read_text() == "old"
+    assert replace_if_unchanged(tmp_path / "part", tmp_path / "target", before)
+    assert (tmp_path / "target").read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+
+
+def test_a_file_whose_part_is_gone_is_not_published(tmp_path):
+    (tmp_path / "target").write_text("old")
+    with pytest.raises(FileNotFoundError):
+        replace_if_unchanged(
+            tmp_path / "part", tmp_path / "target", identity_of(tmp_path / "target")
+        )
+    assert (tmp_path / "target").read_text() == "old"
