@@ -152,13 +152,14 @@ def test_an_explained_shuffle_writes_nothing(
     assert not (lines.parent / "out.prec").exists()
 
 
-def test_a_split_raises_the_limit_of_open_files_to_that_of_its_shards(lines: Path) -> None:
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (65, limits[1]))
-    try:
-        assert records("split", lines, "--shards", 3, "-o", lines.parent / "out.txt") == 0
-        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= 3 + 64
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+def test_a_split_raises_the_limit_of_open_files_to_that_of_its_shards(
+    lines: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[tuple[int, tuple[int, int]]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (65, 1000))
+    monkeypatch.setattr(resource, "setrlimit", lambda *limit: limits.append(limit))
+    assert records("split", lines, "--shards", 3, "-o", lines.parent / "out.txt") == 0
+    [(which, (soft, hard))] = limits
+    assert (which, hard) == (resource.RLIMIT_NOFILE, 1000) and soft >= 3 + 64
     shards = sorted(lines.parent.glob("out*.txt"))
     assert [path.read_bytes() for path in shards] == [b"one\n", b"two\n", b"three\n"]
