@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from math import inf
+from math import inf, nan
 
 _DAY = 86400.0
 
@@ -39,10 +39,7 @@ def positive(text: str) -> int:
 
 def seconds(text: str) -> float:
     """Seconds, above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
+    value = _number(text)
     if not 0 < value < inf:
         raise argparse.ArgumentTypeError(f"{text}; expected seconds, above 0")
     return value
@@ -50,7 +47,18 @@ def seconds(text: str) -> float:
 
 def seconds_or_none(text: str) -> float:
     """Seconds; 0: none."""
-    return 0.0 if re.fullmatch(r"0+(\.0*)?", text) else seconds(text)
+    value = _number(text)
+    if not 0 <= value < inf:
+        raise argparse.ArgumentTypeError(f"{text}; expected seconds, 0 or more")
+    return value
+
+
+def _number(text: str) -> float:
+    """The number in a text; NaN if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return nan
 
 
 def moment(text: str) -> float:
