@@ -123,3 +123,16 @@ def test_an_html_write_error_is_printed_after_the_report(
     done = report(tmp_path, str(run), "--html", target)
     assert_refused(done, "cannot write the HTML report", target, reason)
     assert "cat /etc/hostname" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["report RUN", "compare RUN RUN", "survey RUN"])
+def test_a_reader_that_has_enough_is_no_error(run: Path, command: str) -> None:
+    """As of ``pario report ... | head``: the status 1 is that of --fail-above."""
+    unread, output = os.pipe()
+    os.close(unread)
+    words = command.replace("RUN", str(run)).split()
+    try:
+        done = subprocess.run([*PARIO, *words], stdout=output, stderr=subprocess.PIPE, text=True)
+    finally:
+        os.close(output)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -109,11 +109,10 @@ def show(
 
         print(json.render_comparison(comparison), file=stream)
     else:
-        from rich.console import Console
-
+        from pario.cli.console import make_console
         from pario.see.report import comparison as page
 
-        page.render(comparison, Console(file=stream, highlight=False), all=everything)
+        page.render(comparison, make_console(stream), all=everything)
     if html is None:
         return
     from pario.see.report.html import comparison as html_page

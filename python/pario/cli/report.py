@@ -102,11 +102,10 @@ def _print(analysis: Analysis, format: str, stream: TextIO, everything: bool) ->
         if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
             append_text(Path(summary), github.summary(analysis), "summary")
     else:
-        from rich.console import Console
-
+        from pario.cli.console import make_console
         from pario.see.report import terminal
 
-        terminal.render(analysis, Console(file=stream, highlight=False), all=everything)
+        terminal.render(analysis, make_console(stream), all=everything)
 
 
 def _repository() -> str:

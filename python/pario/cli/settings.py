@@ -68,8 +68,7 @@ def _explain(path: str, source: Path | None) -> None:
 
 
 def _print(rows: Sequence[Applied]) -> None:
-    from rich.console import Console
-
+    from pario.cli.console import make_console
     from pario.see.report.table import Column
     from pario.see.report.text_table import align_columns
 
@@ -83,7 +82,7 @@ def _print(rows: Sequence[Applied]) -> None:
         ),
         Column("from", lambda row: row.origin),
     ]
-    console = Console(file=sys.stdout, highlight=False)
+    console = make_console(sys.stdout)
     for line in align_columns(columns, rows, sys.maxsize):
         console.print(line, soft_wrap=True)
 

@@ -132,11 +132,10 @@ def _write(found: Survey, arguments: argparse.Namespace) -> None:
     if on_output:
         sys.stdout.write(texts[on_output[0]](found))
     else:
-        from rich.console import Console
-
+        from pario.cli.console import make_console
         from pario.see.report import survey as page
 
-        page.render(found, Console(file=sys.stdout, highlight=False), all=arguments.all)
+        page.render(found, make_console(sys.stdout), all=arguments.all)
     for name, render in texts.items():
         target = getattr(arguments, name)
         if target and target != "-":
