@@ -18,5 +18,5 @@ class _PageConsole(Console):
 
 
 def make_console(stream: TextIO) -> Console:
-    """A console for pages. Its prints raise BrokenPipeError if nobody reads ``stream`` any more."""
+    """A console for pages. Its prints raise BrokenPipeError if the reader of ``stream`` has left."""
     return _PageConsole(file=stream, highlight=False)
