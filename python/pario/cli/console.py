@@ -18,5 +18,5 @@ class _PageConsole(Console):
 
 
 def make_console(stream: TextIO) -> Console:
-    """A console for pages. Its prints raise BrokenPipeError if the reader of ``stream`` has left."""
+    """A console for pages; its prints raise BrokenPipeError if ``stream`` has no reader left."""
     return _PageConsole(file=stream, highlight=False)
