@@ -18,6 +18,7 @@ import numpy as np
 
 from pario import wording
 from pario.errors import ParioError
+from pario.paths import resolve
 
 #: The file itself, as a source of virtual datasets.
 ITSELF = "."
@@ -329,7 +330,7 @@ class Source:
         """Elements of a dataset. Raises ``error`` where their bytes are elsewhere or missing."""
         dataset = self.file[name]
         if self._sources(name, dataset.id):
-            self._check_all_sources({self._path.resolve()})
+            self._check_all_sources({resolve(self._path)})
         return dataset[selection]
 
     def _refuse_outside_links(self) -> None:
@@ -377,14 +378,14 @@ class Source:
         for name, dataset in self.datasets():
             for source in self._sources(name, dataset) - {ITSELF}:
                 path = self._path.with_name(source)
-                if path.resolve() in seen:
+                if resolve(path) in seen:
                     continue
                 if not path.is_file():  # HDF5 would look for it in other directories
                     raise self._error(
                         f"{self._path}: array '{name}' takes elements from '{source}', which is not"
                         " beside it"
                     )
-                seen.add(path.resolve())
+                seen.add(resolve(path))
                 with open_to_read(path, self._error) as other:
                     other._check_all_sources(seen)
 

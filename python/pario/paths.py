@@ -30,3 +30,9 @@ def local_path(path: str | os.PathLike[str], error: type[ParioError] = ParioErro
         hint = f"a local directory called '{scheme[1]}:' needs its absolute path"
         raise error(f"{text}: '{scheme[1]}:' is not supported; expected a local path ({hint})")
     return Path(path)
+
+
+def resolve(path: str | os.PathLike[str]) -> Path:
+    """The absolute path without symbolic links, as far as it exists. A loop of links stays as it
+    is: opening it is the error (``Path.resolve`` raises RuntimeError before Python 3.13)."""
+    return Path(os.path.realpath(path))

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import IO
 
 from pario.errors import ParioError, add_path
+from pario.paths import resolve
 
 _NO_REPLACE, _EXCHANGE = 1, 2
 _HERE = -100  # AT_FDCWD
@@ -179,7 +180,7 @@ def write_text(path: Path, text: str, kind: str = "") -> None:
         if path.exists() and not path.is_file():  # a device or a pipe
             path.write_text(text, encoding="utf-8")
             return
-        with replacing(path.resolve(), name=name) as file:
+        with replacing(resolve(path), name=name) as file:
             file.write(text.encode())
     except OSError as error:
         raise ParioError(f"cannot write {name}: {error.strerror}") from error

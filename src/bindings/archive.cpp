@@ -107,7 +107,7 @@ std::tuple<std::uint64_t, std::uint64_t, std::vector<Lost>> unpack(
       show, [&](const records::Show& shown) { return archive::unpack(self, request, shown); });
   std::vector<Lost> losses;
   for (const auto& [what, loss] : done.losses)
-    losses.emplace_back(archive::text_of(what), loss.members, loss.first);
+    losses.emplace_back(archive::text_of(what), loss.members, printable(loss.first));
   return {done.members, done.left_out, std::move(losses)};
 }
 

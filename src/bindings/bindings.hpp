@@ -113,7 +113,11 @@ class LockedClass : public nanobind::class_<T> {
   }
 };
 
+/// A text of any bytes, as those of names, in UTF-8: other bytes become `\xff`. Needs the GIL.
+std::string printable(std::string_view text);
+
 /// Raises an error as a Python exception.
+[[noreturn]] void raise_os_error(int number, std::string_view text);
 [[noreturn]] void raise_os_error(const base::Error& error);
 
 }  // namespace pario::bindings

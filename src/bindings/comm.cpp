@@ -30,8 +30,7 @@ constexpr double kNoTimeOut = 0;
 
 [[noreturn]] void raise_error(const base::Error& error) {
   if (error.detail.empty()) raise_os_error(error);
-  PyErr_SetObject(PyExc_OSError, nb::make_tuple(error.number, error.detail.c_str()).ptr());
-  throw nb::python_error();
+  raise_os_error(error.number, error.detail);
 }
 
 base::Error no_memory() {

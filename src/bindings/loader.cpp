@@ -239,7 +239,8 @@ PythonBatch to_python(const records::Batch& batch) {
   Failures failures;
   for (const records::Failure& failure : batch.reading->failures())
     if (batch.first <= failure.position && failure.position < batch.last)
-      failures.emplace_back(numbers[failure.position - batch.first], failure.error.text());
+      failures.emplace_back(numbers[failure.position - batch.first],
+                            printable(failure.error.text()));
   const auto memory = batch.reading->memory();
   const nb::capsule owner(new std::shared_ptr<records::Buffer>(memory), [](void* held) noexcept {
     delete static_cast<std::shared_ptr<records::Buffer>*>(held);
@@ -290,7 +291,7 @@ FoundRecords read_records(const std::shared_ptr<records::Dataset>& dataset,
   list_places(*reading, 0, wanted.size(), places);
   Failures failures;
   for (const records::Failure& failure : reading->failures())
-    failures.emplace_back(failure.position, failure.error.text());
+    failures.emplace_back(failure.position, printable(failure.error.text()));
   std::ranges::sort(failures);
   return {NewBytes(reinterpret_cast<std::uint8_t*>(bytes), {reading->bytes()}, own_bytes),
           Places(places, {wanted.size(), 2}, own_places), std::move(failures)};

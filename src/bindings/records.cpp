@@ -206,7 +206,8 @@ std::tuple<Dataset, bool, std::string> scan_dataset(const nb::bytes& path, const
                          request.damaged != records::OnDamage::ignore);
   });
   return {std::move(dataset),
-          searches && trouble.empty() && request.damaged != records::OnDamage::ignore, trouble};
+          searches && trouble.empty() && request.damaged != records::OnDamage::ignore,
+          printable(trouble)};
 }
 
 void require_record(const Dataset& dataset, std::uint64_t record) {

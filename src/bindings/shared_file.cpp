@@ -43,8 +43,7 @@ std::vector<engine::Box> boxes_of(const std::vector<BoxTuple>& tuples) {
 [[noreturn]] void raise_error(const base::Error& error) {
   std::string text = error.detail.empty() ? std::strerror(error.number) : error.detail;
   if (error.rank >= 0) text = "rank " + std::to_string(error.rank) + ": " + text;
-  PyErr_SetObject(PyExc_OSError, nb::make_tuple(error.number, text.c_str()).ptr());
-  throw nb::python_error();
+  raise_os_error(error.number, text);
 }
 
 /// As without_gil(), for calls that end alike on all ranks: an exception of Python during a call

@@ -77,11 +77,19 @@ bool remove_stale_part(const nb::bytes& target) {
 
 }  // namespace
 
-void raise_os_error(const base::Error& error) {
-  const std::string text = error.text();
-  PyErr_SetObject(PyExc_OSError, nb::make_tuple(error.number, text.c_str()).ptr());
+std::string printable(std::string_view text) {
+  const auto decoded = nb::steal<nb::str>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+  if (!decoded.is_valid()) throw nb::python_error();
+  return decoded.c_str();
+}
+
+void raise_os_error(int number, std::string_view text) {
+  PyErr_SetObject(PyExc_OSError, nb::make_tuple(number, printable(text)).ptr());
   throw nb::python_error();
 }
+
+void raise_os_error(const base::Error& error) { raise_os_error(error.number, error.text()); }
 
 void add_storage(nb::module_& module) {
   module.def("join", join, "path"_a, "show"_a);

@@ -28,35 +28,29 @@ using Part = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint32
                         std::string, bool, bool, std::vector<std::uint32_t>>;
 /// A Part for Python, with its pool as text or bytes.
 using PythonPart = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint32_t,
-                              std::int32_t, nb::object, bool, bool, std::vector<std::uint32_t>>;
+                              std::int32_t, std::string, bool, bool, std::vector<std::uint32_t>>;
 /// The fields of pario.fix.stripe.layout.Stripes: kind, directory, block, from, parts, size of
 /// objects.
 using PythonStripes =
     std::tuple<std::string, bool, std::uint64_t, nb::bytes, std::vector<PythonPart>, std::uint64_t>;
 
-/// Converts the name of a pool, which may have any bytes.
-nb::object text_of_name(const std::string& name) {
-  return nb::steal(
-      PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "backslashreplace"));
-}
-
 PythonPart to_python(const layout::StripedPart& part) {
   const layout::Striping& striping = part.striping;
   return {part.range.begin, part.range.end,          striping.unit,
-          striping.targets, striping.start,          text_of_name(part.pool),
+          striping.targets, striping.start,          printable(part.pool),
           part.overstriped, part.on_metadata_server, part.targets};
 }
 
 /// Reads the layout of a raw attribute: bytes per stripe, stripes, targets, pool. Raises
 /// ValueError.
-std::tuple<std::uint64_t, std::uint32_t, std::vector<std::uint32_t>, nb::object> read_layout(
+std::tuple<std::uint64_t, std::uint32_t, std::vector<std::uint32_t>, std::string> read_layout(
     const nb::bytes& attribute) {
   const auto bytes = std::as_bytes(std::span(attribute.c_str(), attribute.size()));
   if (const char* problem = layout::problem_of(bytes)) throw nb::value_error(problem);
   const layout::StripedFile file = layout::read_striped_file(bytes);
   const layout::StripedPart* part = layout::grown_part(file);
   if (part == nullptr) throw nb::value_error("no component has stripes");
-  return {part->striping.unit, part->striping.targets, part->targets, text_of_name(part->pool)};
+  return {part->striping.unit, part->striping.targets, part->targets, printable(part->pool)};
 }
 
 layout::StripedPart from_python(const Part& part) {

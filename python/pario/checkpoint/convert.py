@@ -32,7 +32,7 @@ from pario.checkpoint.types import type_of_note
 from pario.checkpoint.writer import Writer
 from pario.errors import name_errors
 from pario.leaves import map_leaves
-from pario.paths import is_url, local_path
+from pario.paths import is_url, local_path, resolve
 from pario.publishing import remove, replacing
 
 #: The file that names the shards of a model, for transformers and vLLM.
@@ -84,7 +84,7 @@ def convert(
         raise CheckpointError(f"{target}: to {to}; expected to pario, or a local path")
     place = None if is_url(target) else local_path(target, CheckpointError)
     found, _copies = _find_source(source, step)  # which stay until the end
-    if place and place.resolve() == found.resolve():
+    if place and resolve(place) == resolve(found):
         raise CheckpointError(f"{place}: is the source; expected another place for the result")
     state = _select(_read(found, step, allow_pickle=allow_pickle, lazy=to == "orbax"), select)
     if place is None or to == "pario":

@@ -25,7 +25,7 @@ from pario.checkpoint.store import Found, Store, document
 from pario.checkpoint.transfer import Extent, Move
 from pario.checkpoint.types import Array
 from pario.hdf5 import attribute_names, attribute_value
-from pario.paths import local_path
+from pario.paths import local_path, resolve
 
 #: Names of parts beside a master. Their bytes are read without HDF5, so no other names may occur.
 _PART = re.compile(r"part-\d{5,}\.h5")
@@ -151,7 +151,7 @@ def read_header(path: str | os.PathLike[str], *, verify: bool = True) -> Header:
     """
     path = document(local_path(path, CheckpointError))
     if path.is_symlink():  # "latest", which may soon be another checkpoint
-        path = path.resolve()
+        path = resolve(path)
     if not path.is_file():
         raise CheckpointError(
             f"{path}: no such file; expected a checkpoint, or a directory of them"

@@ -37,6 +37,7 @@ from pario.checkpoint.safetensors import MOST_HEADER_BYTES, header_bytes
 from pario.checkpoint.store import Store
 from pario.checkpoint.transfer import check_space
 from pario.copying import write_all
+from pario.paths import resolve
 from pario.progress import Show, silent
 from pario.ranks import Ranks
 from pario.version import version
@@ -299,7 +300,7 @@ class Saving:
 
 def _git_describe() -> str:
     """The version of the running program; empty where git does not know it."""
-    place = Path(sys.argv[0]).resolve().parent if sys.argv and sys.argv[0] else Path.cwd()
+    place = resolve(sys.argv[0]).parent if sys.argv and sys.argv[0] else Path.cwd()
     command = ["git", "-C", str(place), "describe", "--always", "--dirty"]
     with suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)

@@ -11,7 +11,6 @@ import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from pario.checkpoint.types import Array
 from pario.copying import read_available, write_all
 from pario.errors import name_errors
 from pario.interrupts import check
+from pario.paths import resolve
 from pario.progress import Show, silent
 
 #: Most bytes read between two checks for an interrupt.
@@ -275,7 +275,7 @@ def check_space(path: str, needed: int) -> None:
 def _directory_with_quota(directory: str, facts: os.statvfs_result) -> str:
     """Returns "a directory" if it has less space than its file system, else an empty text. XFS and
     ext4 show the quotas of directories (projects) in this way alone."""
-    mount = Path(directory).resolve()
+    mount = resolve(directory)
     while not mount.is_mount():
         mount = mount.parent
     with suppress(OSError):

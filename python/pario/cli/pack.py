@@ -18,6 +18,7 @@ from pario.cli.numbers import between, positive_size
 from pario.cli.paths import path_or_host_text, path_text, require_directory
 from pario.errors import ParioError
 from pario.messages import print_note
+from pario.paths import resolve
 from pario.progress import show_progress
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.subdirs:
         return _spread_files(arguments)
     directory = arguments.directory.rstrip("/") or "/"
-    output = arguments.output or f"{Path(directory).resolve()}.pack"
+    output = arguments.output or f"{resolve(directory)}.pack"
     options = {
         "shard_size": arguments.shard_size,
         "shards": arguments.shards,

@@ -17,6 +17,7 @@ from pario.cli.arguments import add_flag
 from pario.cli.paths import path_text, require_directory, require_path
 from pario.errors import ParioError
 from pario.messages import print_note
+from pario.paths import resolve
 from pario.progress import show_progress
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _in(arguments: argparse.Namespace) -> int:
     from pario.move.staging import Staged, in_use
 
     local = Path(arguments.to).absolute()
-    sources = [Path(source).resolve() for source in arguments.sources]
+    sources = [resolve(source) for source in arguments.sources]
     for source in sources:
         require_path(source, "a file or directory to copy")
         if local.is_relative_to(source):

@@ -20,6 +20,7 @@ from pario import wording
 from pario.errors import ParioError
 from pario.messages import print_note
 from pario.move.staging import Staged, in_use
+from pario.paths import resolve
 from pario.progress import RateLine
 
 VARIABLE = "PARIO_STAGE"
@@ -48,15 +49,15 @@ class Stage:
         below = os.path.expandvars(local)
         if "$" in below or not Path(below).is_dir():
             raise ParioError(f"--stage {text}: {below} is no directory on this node")
-        real = Path(directory).resolve()
-        if real.is_relative_to(Path(below).resolve()) or Path(below).resolve().is_relative_to(real):
+        real = resolve(directory)
+        if real.is_relative_to(resolve(below)) or resolve(below).is_relative_to(real):
             raise ParioError(f"--stage {text}: one of these directories is within the other")
         _make_missing(text, real)
         digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:12]
         return cls(
             real,
             os.path.abspath(directory),  # noqa: PTH100
-            Path(below).resolve() / f"pario-stage-{os.getuid()}-{digest}",
+            resolve(below) / f"pario-stage-{os.getuid()}-{digest}",
         )
 
     def pairs(self) -> Iterator[str]:
