@@ -37,9 +37,16 @@ def test_program_runs_where_the_disk_is_full(small_disk: Disk) -> None:
     (place / "fill").write_bytes(bytes(60 * 1024))
     done = pario_run(place)
     assert (done.returncode, done.stdout) == (4, Path("/etc/hostname").read_text())
-    assert "no trace: no space in" in done.stderr and "No space left on device" in done.stderr
+    assert "no trace: cannot write to" in done.stderr and "No space left on device" in done.stderr
     assert "nothing was recorded" in done.stderr
     assert not list((place / "run.pario").glob("*.tmp"))
+
+
+def test_a_limit_of_the_size_of_files_is_named(tmp_path: Path) -> None:
+    limited = ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *PARIO, "run", "-o", "log", *PROGRAM]
+    done = run_command(limited, cwd=tmp_path)
+    assert done.stdout == Path("/etc/hostname").read_text()
+    assert f"pario: no trace: cannot write to {tmp_path}/log: File too large\n" in done.stderr
 
 
 @pytest.mark.system

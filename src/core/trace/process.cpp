@@ -75,11 +75,9 @@ bool begin_log(std::uint64_t start_realtime_ns) {
   return write_schema_block() && state.records.begin(state.log, settings.config.files_limit);
 }
 
-void complain(std::string_view what, long error) {
+void complain(long error) {
   base::Text<2300> text;
-  text.add("no trace: ")
-      .add(what)
-      .add(" ")
+  text.add("no trace: cannot write to ")
       .add(settings.directory)
       .add(": ")
       .add(base::errno_text(static_cast<int>(-error)));
@@ -95,14 +93,15 @@ bool open_log() {
   std::construct_at(&state);
   const std::uint64_t start = base::realtime_ns();
   if (const int error = state.log.open(settings.directory, start); error != 0) {
-    complain("cannot write to", error);
+    complain(error);
     return false;
   }
   state.threads.begin(settings.functions.size(), settings.config.events_limit != 0);
   state.events.begin(settings.config.events_limit);
   state.sites.begin(settings.config.sites);
   if (begin_log(start)) return true;
-  complain("no space in", -ENOSPC);
+  const int trouble = state.log.take_trouble();
+  complain(trouble != 0 ? trouble : -ENOSPC);
   state.process = nullptr;
   state.log.discard();
   return false;
