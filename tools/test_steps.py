@@ -243,8 +243,9 @@ def run_module(run: Run, step: str, command: Sequence[str]) -> None:
 
     Its status is 3 where some of them are failures; others are errors of the module itself.
     """
-    arguments = [sys.executable, "-m", *command, f"--results={run.results}"]
-    status = run.call(step, arguments)
+    arguments = [f"--results={run.results}", *(f"--part={part}" for part in run.parts)]
+    arguments.append(f"--jobs={run.jobs}")
+    status = run.call(step, [sys.executable, "-m", *command, *arguments])
     if status not in (0, BROKEN):  # an error without a line of its own
         reason = f"status {status}: {_find_last_error(run.log(step))}"
         run.add(Result(f"{step}::session", "error", reason=reason))

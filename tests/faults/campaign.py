@@ -1,7 +1,7 @@
 """Campaigns of system-call faults and of crashes over all scenarios.
 
-usage: python -m tests.faults.campaign faults|crashes [--results FILE] [--scenario NAME]
-                                       [--sample N] [--seed S]
+usage: python -m tests.faults.campaign faults|crashes [--results FILE] [--part FILE] [--jobs N]
+                                       [--scenario NAME] [--sample N] [--seed S]
 
 faults   fails or shortens every call of every family, or kills the program before it, one run each.
          After it, the files keep their promise, or an error names path and reason; the next run
@@ -10,7 +10,7 @@ crashes  builds each state of the disk that a crash during the work may leave (c
          newest result is complete, or the previous one is.
 
 Each line of the result file is one scenario with one kind of fault, with its counts. A campaign
-resumes an interrupted one.
+resumes an interrupted one, leaves out the good lines of a --part, and runs N scenarios at a time.
 """
 
 from __future__ import annotations
@@ -25,21 +25,19 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tools.run_files import open_results
-
 from tests.faults.apart import run_apart
 from tests.faults.crash_states import Interpreter, apply_state, list_states, read_disk, write_disk
 from tests.faults.scenarios import SCENARIOS, Scenario
 from tests.faults.tracing import KILL, SHORT, Fault, Outcome, read_records, run_traced
-from tests.support.results_file import BROKEN, Result, ResultsWriter, read_results
+from tests.support.campaigns import add_options, run_campaign
+from tests.support.results_file import Result
 
-ROOT = Path(__file__).parents[2]
 #: Faults to inject into the calls of a family; a plus: into all later calls, too.
 ERRORS = {
     "write": f"EIO ENOSPC ENOSPC+ EDQUOT EINTR {SHORT} {KILL}",
@@ -232,29 +230,22 @@ def try_crashes(scenario: Scenario, folder: Path, limit: int, seed: int) -> list
     return verdicts
 
 
-def run_groups(groups: Groups, results: Path | None) -> bool:
-    """Runs the groups without a good result in the file; True: none breaks a promise."""
-    good = True
-    known = read_results(results).latest if results else {}
-    for name, run in groups.items():
-        if name in known and known[name].good:
-            continue
-        start = time.monotonic()
-        result = summarise(name, run(), time.monotonic() - start)
-        good &= result.good
-        words = " ".join(f"{kind} {count}" for kind, count in sorted(result.counts.items()))
-        print(f"{result.test}: {words} {result.reason}".rstrip(), flush=True)
-        if results:
-            with ResultsWriter(results) as writer:
-                writer.cut_torn_line()
-                writer.add(result)
-    return good
+def run_scenario(
+    scenario: Scenario, options: argparse.Namespace, known: Collection[str]
+) -> Iterator[Result]:
+    """Yields the results of a scenario's groups that are not known."""
+    list_groups = list_fault_groups if options.campaign == "faults" else list_crash_groups
+    with prepared_folder(scenario) as folder:
+        for name, run in list_groups(scenario, folder, options.sample, options.seed).items():
+            if name not in known:
+                start = time.monotonic()
+                yield summarise(name, run(), time.monotonic() - start)
 
 
 def parse(arguments: Sequence[str] | None, scenarios: Sequence[Scenario]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.campaign", description=__doc__)
     parser.add_argument("campaign", choices=("faults", "crashes"))
-    parser.add_argument("--results", type=Path)
+    add_options(parser)
     names = [scenario.name for scenario in scenarios]
     parser.add_argument("--scenario", action="append", default=[], choices=names)
     parser.add_argument("--sample", type=int, default=0, help="most runs of each scenario")
@@ -268,15 +259,7 @@ def main(arguments: Sequence[str] | None = None, scenarios: Sequence[Scenario] =
         scenarios = [one for one in scenarios if one.name in options.scenario]
     if options.campaign == "crashes":
         scenarios = [one for one in scenarios if one.survives_crashes]
-    if options.results:
-        open_results(options.results.resolve(), ROOT, False, "remove the file")
-    list_groups = list_fault_groups if options.campaign == "faults" else list_crash_groups
-    good = True
-    for scenario in scenarios:
-        with prepared_folder(scenario) as folder:
-            groups = list_groups(scenario, folder, options.sample, options.seed)
-            good &= run_groups(groups, options.results)
-    return 0 if good else BROKEN
+    return run_campaign(options, [partial(run_scenario, one, options) for one in scenarios])
 
 
 if __name__ == "__main__":

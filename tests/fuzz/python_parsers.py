@@ -1,6 +1,7 @@
 """Gives mutated files to the parsers that are written in Python.
 
-usage: python -m tests.fuzz.python_parsers [--seconds N] [--first N] [--results FILE] [PARSER...]
+usage: python -m tests.fuzz.python_parsers [--seconds N] [--first N] [--results FILE] [--part FILE]
+                                           [--jobs N] [PARSER...]
 
 A parser must read a file or raise an error of pario that names it: no other exception, no signal,
 no endless loop, no gigabytes of memory. `tests/fuzz/corpus/python-PARSER` holds files that broke
@@ -20,14 +21,14 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 import h5py
 import numpy as np
-from tools.run_files import open_results
 
 from pario import checkpoint
 from pario.checkpoint import write_safetensors
@@ -40,7 +41,8 @@ from pario.see.tables import read
 from pario.settings import load as load_settings
 from tests.faults.apart import run_apart
 from tests.fuzz.mutate import mutate
-from tests.support.results_file import BROKEN, Result, ResultsWriter, read_results
+from tests.support.campaigns import add_options, run_campaign
+from tests.support.results_file import Result
 
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(__file__).with_name("corpus")
@@ -257,24 +259,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("parsers", nargs="*", metavar="PARSER")
     options.add_argument("--seconds", type=float, default=60)
     options.add_argument("--first", type=int, default=0)
-    options.add_argument("--results", type=Path)
+    add_options(options)
     asked = options.parse_args(arguments)
-    if asked.results:
-        open_results(asked.results.resolve(), ROOT, False, "remove the file")
-    good = True
-    for parser in PARSERS:
-        known = read_results(asked.results).latest if asked.results else {}
-        earlier = known.get(f"python-fuzz::{parser.name}")
-        if (asked.parsers and parser.name not in asked.parsers) or (earlier and earlier.good):
-            continue
-        result = fuzz(parser, asked.seconds, asked.first)
-        good &= result.good
-        print(f"{result.test}: {dict(result.counts)} {result.reason}", flush=True)
-        if asked.results:
-            with ResultsWriter(asked.results) as writer:
-                writer.cut_torn_line()
-                writer.add(result)
-    return 0 if good else BROKEN
+
+    def run(parser: Parser, known: Collection[str]) -> Iterator[Result]:
+        if f"python-fuzz::{parser.name}" not in known:
+            yield fuzz(parser, asked.seconds, asked.first)
+
+    chosen = [one for one in PARSERS if not asked.parsers or one.name in asked.parsers]
+    return run_campaign(asked, [partial(run, one) for one in chosen])
 
 
 if __name__ == "__main__":
