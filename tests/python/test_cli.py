@@ -20,6 +20,7 @@ PARTS = {
     "bench_common",
     "bench_patterns",
     "bench_s3d",
+    "console",
     "fix",
     "follow",
     "mcp_tools",
