@@ -81,6 +81,7 @@ def test_an_interrupted_conversion_leaves_no_mixture_of_shards(
         convert(tmp_path / "model", tmp_path / "again")
 
 
+@pytest.mark.system
 def test_a_failed_conversion_leaves_no_older_description_of_new_bytes(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     save(tmp_path / "old", {"a": np.zeros(1000)})

@@ -20,6 +20,7 @@ from tests.python.support.stores import isolate_stores
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
 from fsspec.implementations.memory import MemoryFileSystem  # noqa: E402
 
+pytestmark = pytest.mark.system  # whose set-up installs fsspec
 #: The classes of fsspec by their schemes.
 KNOWN = sys.modules["fsspec.registry"]._registry
 

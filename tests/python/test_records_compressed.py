@@ -298,6 +298,7 @@ def test_commands_do_not_read_compressed_bytes_as_lines(
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
+@pytest.mark.system
 def test_compressed_objects_are_not_read_as_lines() -> None:
     memory = pytest.importorskip("fsspec", reason="fsspec is not installed").filesystem("memory")
     for name, content in (("a.txt", gzip.compress(b"one\n")), ("b.txt", b"one\n"), ("c.txt", b"")):

@@ -19,6 +19,7 @@ from pario.checkpoint.torch_ranks import TorchRanks, TorchStore
 from tests.support.waiting import PATIENCE, wait_until
 
 distributed = pytest.importorskip("torch.distributed")
+pytestmark = pytest.mark.system  # whose set-up installs PyTorch
 
 
 class Store:
