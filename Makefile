@@ -40,8 +40,8 @@ INSTALL := $(PYTHON) -m pip install -q --disable-pip-version-check --no-build-is
   -C build-dir=build/dev -e .
 PYTEST := $(PYTHON) -m pytest -q -n $(JOBS) --dist loadgroup
 
-.PHONY: help setup build unit test test-system test-all wheel manuals conformance flaky fuzz \
-  changelog coverage demo check docs benchmarks format asan tsan bench clean
+.PHONY: help setup build build-unit unit test test-system test-all wheel manuals conformance \
+  flaky fuzz changelog coverage demo check docs benchmarks format asan tsan bench clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -61,13 +61,19 @@ $(VENV)/build.stamp: $(VENV)/setup-build.stamp $(NATIVE)
 build: $(VENV)/build.stamp
 
 # The set-up for tests comes first: it includes the one for the build.
-unit: $(VENV)/setup-test.stamp build
+build-unit: $(VENV)/setup-test.stamp build
 	@$(TIMED) "configure unit tests" cmake --preset dev
 	@$(TIMED) "build unit tests" cmake --build --preset dev -j $(JOBS)
+
+unit: build-unit
 	@$(TIMED) "unit tests" ctest --preset dev -j $(TEST_JOBS)
 
-test: unit
-	@$(TIMED) "quick tests" $(PYTEST) -m "not system and not exhaustive" $(PYTEST_OPTIONS)
+# The unit tests, which often wait, run beside the quick ones; their failures are printed last.
+test: build-unit
+	@$(TIMED) "unit tests" ctest --preset dev -j $(TEST_JOBS) >build/unit.log 2>&1 & unit=$$!; \
+	  $(TIMED) "quick tests" $(PYTEST) -m "not system and not exhaustive" $(PYTEST_OPTIONS); \
+	  quick=$$?; wait $$unit; failed=$$?; grep -vE ' Passed |^ +Start ' build/unit.log; \
+	  exit $$((quick | failed))
 
 test-system: $(VENV)/setup-system.stamp build
 	@$(TIMED) "system tests" $(PYTEST) -m "system and not exhaustive" $(PYTEST_OPTIONS)

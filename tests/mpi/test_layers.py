@@ -40,6 +40,7 @@ def shared_file(analysis: Analysis) -> FileRow:
     return next(row for row in analysis.files if row.path.endswith("out.dat"))
 
 
+@pytest.mark.system
 def test_a_sync_through_mpi_io_is_one_sync(diagnose) -> None:
     analysis = diagnose("syncs", 100)
     assert evidence(diagnose.job("syncs", 100), "sync-storm")["syncs"] == 100 * RANKS
@@ -90,6 +91,7 @@ def test_bytes_through_mpi_io_of_one_process_are_tiny_calls(run_traced) -> None:
     assert "tiny-independent-calls" in {one.rule for one in analysis.findings}
 
 
+@pytest.mark.system
 def test_unordered_writes_of_the_same_bytes_are_possible_corruption(diagnose) -> None:
     (row,) = diagnose("overlaps").overlaps
     assert row.path.endswith("/out.dat")

@@ -271,6 +271,7 @@ def test_threads_lose_nothing_while_others_fork(trace: Trace, build: Compile, wo
     assert len(run.job.processes) == 21
 
 
+@pytest.mark.system
 def test_forks_while_another_thread_maps_files_end(trace: Trace, build: Compile) -> None:
     run = trace(build("families.c"), "mapped")
     assert run.status == 0

@@ -72,6 +72,7 @@ def test_python_sees_the_size_and_the_bytes(subfiled: Path, trace: Trace) -> Non
     assert run.stdout.split() == [str(len(DATA)), str(len(DATA)), "10122"]
 
 
+@pytest.mark.system
 def test_forks_while_another_thread_asks_for_facts_end(
     subfiled: Path, trace: Trace, build: Compile
 ) -> None:

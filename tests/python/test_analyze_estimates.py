@@ -178,6 +178,7 @@ def test_a_program_that_waits_for_another_one_costs_its_own_start_and_time_too()
     assert finding(made, "process-storm").seconds == pytest.approx(300 * 2 * 1.3e-3, rel=0.01)
 
 
+@pytest.mark.system
 def test_the_work_for_calls_belongs_to_the_finding_that_has_their_time() -> None:
     made = make_run(COMPILED)
     reads, path = 400_000, "/scratch/records"

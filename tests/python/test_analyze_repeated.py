@@ -171,6 +171,7 @@ def test_time_between_calls_that_no_promise_contains_is_named() -> None:
     assert "pass between these calls" not in find(made, "small-reads").cause
 
 
+@pytest.mark.system
 def test_work_for_calls_takes_longer_where_processes_wait_for_processors() -> None:
     seconds = []
     for queued in (0.0, 6.0):
@@ -226,6 +227,7 @@ def test_files_that_the_kernel_copies_again_are_promised_with_their_copies() -> 
     assert rules_of(sent) == []
 
 
+@pytest.mark.system
 def test_work_of_all_ranks_counts_once_along_the_critical_path() -> None:
     made = make_job(2, 6.0)
     parse_settings(made, 100_000, (0, 1))

@@ -369,6 +369,7 @@ def test_names_that_the_shell_would_read_are_kept(node: Node) -> None:
     assert facts_of(node.root / "back") == facts_of(node.root / "tree")
 
 
+@pytest.mark.system
 def test_a_login_shell_without_words_of_several_lines_suffices(node: Node) -> None:
     """csh is one."""
     tree, shell = node.tree(), node.root.parent / "csh"
@@ -385,6 +386,7 @@ def test_a_login_shell_without_words_of_several_lines_suffices(node: Node) -> No
     assert facts_of(node.root / "back") == facts_of(tree)
 
 
+@pytest.mark.system
 def test_names_with_wildcards_are_no_patterns(node: Node) -> None:
     pack(node.tree(), node.root / "x.pack")
     (node.root / "tree" / "more").write_text("more")

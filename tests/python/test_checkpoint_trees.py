@@ -276,6 +276,7 @@ def test_any_state_is_rebuilt_from_its_description(state):
     assert equal(rebuild(tree, lambda about: held[about["array"]]), state)
 
 
+@pytest.mark.system
 @settings(max_examples=10, database=None)
 @given(state=STATES)
 def test_any_state_is_restored(writer, state):

@@ -119,6 +119,7 @@ def test_an_extension_module_that_is_missing_or_broken_is_a_problem(
     assert facts["required"]["problem"] == "pip install numpy rich jinja2"
 
 
+@pytest.mark.system
 def test_commands_of_an_incomplete_installation_refer_to_doctor(tmp_path: Path) -> None:
     package = copy_package(tmp_path, None)
     for words in (["run", "--", "true"], ["report", "absent"], ["hints"]):

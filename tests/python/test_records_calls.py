@@ -104,7 +104,7 @@ class Calls:
 NAMES = [name for name in vars(Calls) if name not in ("place_after", "expect") and name[0] != "_"]
 
 
-@pytest.fixture(scope="module", params=["lines", "parquet"])
+@pytest.fixture(scope="module", params=["lines", pytest.param("parquet", marks=pytest.mark.system)])
 def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     folder: Path = tmp_path_factory.mktemp(request.param)
     return write_files(folder, request.param)[1]

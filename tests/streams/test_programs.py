@@ -169,6 +169,7 @@ def test_verbose_prints_figures_of_files_never_closed(start: Start, build: Build
     )
 
 
+@pytest.mark.system
 @pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
 @pytest.mark.parametrize("size", ["4K", "1M"])
 def test_interleaved_pieces_of_processes_are_written_once_and_nothing_is_read(

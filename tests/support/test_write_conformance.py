@@ -181,6 +181,7 @@ def test_a_busy_machine_gives_no_seconds(tmp_path: Path) -> None:
     assert "| mpich-io | - | 2/3 (1/3) |" in page and "| mpich-io | - | - |" in page
 
 
+@pytest.mark.system
 def test_the_page_in_the_documentation_is_that_of_its_result_files() -> None:
     if not (ROOT / "docs/results").exists():
         pytest.skip("docs/results has no result file yet")
