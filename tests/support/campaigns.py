@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TypeVar
 
 from tests.support.results_file import BROKEN, Result, ResultsWriter, merge_latest, read_results
 from tools.run_files import open_results
 
 ROOT = Path(__file__).parents[2]
+Item = TypeVar("Item")
 #: Yields the results of tests whose names are not among the given ones.
 Series = Callable[[Collection[str]], Iterator[Result]]
 
@@ -37,8 +39,7 @@ def run_campaign(options: argparse.Namespace, all_series: Sequence[Series]) -> i
     if options.results:
         open_results(options.results.resolve(), ROOT, False, "remove the file")
         files.append(options.results)
-    latest = merge_latest(read_results(file) for file in files)
-    known = {name for name, result in latest.items() if result.good}
+    (known,) = run_series([lambda _: iter([list_good(files)])], (), 1)
     good = True
     for result in run_series(all_series, known, options.jobs):
         good &= result.good
@@ -51,12 +52,23 @@ def run_campaign(options: argparse.Namespace, all_series: Sequence[Series]) -> i
     return 0 if good else BROKEN
 
 
-def run_series(all_series: Sequence[Series], known: Collection[str], jobs: int) -> Iterator[Result]:
+def list_good(files: Iterable[Path]) -> set[str]:
+    """Returns the names of the tests whose latest result in the files is good. Takes much memory,
+    so it runs in a process of its own: some tests limit the memory of theirs."""
+    latest = merge_latest(read_results(file) for file in files)
+    return {name for name, result in latest.items() if result.good}
+
+
+def run_series(
+    all_series: Sequence[Callable[[Collection[str]], Iterator[Item]]],
+    known: Collection[str],
+    jobs: int,
+) -> Iterator[Item]:
     """Yields the results of several series at a time, each in a process of its own. Raises
     RuntimeError, when all have ended, if one of these processes has failed."""
     forking = multiprocessing.get_context("fork")  # functions within functions cannot be pickled
 
-    def work(series: Series, writer: Connection) -> None:
+    def work(series: Callable[[Collection[str]], Iterator[Item]], writer: Connection) -> None:
         for result in series(known):
             writer.send(result)
 
