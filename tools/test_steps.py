@@ -22,7 +22,7 @@ from tests.support.results_file import (
     Result,
     Results,
     ResultsWriter,
-    merge_latest,
+    list_good,
     read_results,
 )
 from tools.child_process import find_program, run_child, run_children
@@ -61,8 +61,7 @@ class Run:
 
     def list_good(self) -> set[str]:
         """The tests that need not run again."""
-        results = merge_latest([*map(read_results, self.parts), self.read()])
-        return {test for test, result in results.items() if result.good}
+        return list_good([*self.parts, self.results])
 
     @contextmanager
     def writer(self) -> Iterator[ResultsWriter]:

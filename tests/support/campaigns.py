@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TypeVar
 
-from tests.support.results_file import BROKEN, Result, ResultsWriter, merge_latest, read_results
+from tests.support.results_file import BROKEN, Result, ResultsWriter, list_good
 from tools.run_files import open_results
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +39,7 @@ def run_campaign(options: argparse.Namespace, all_series: Sequence[Series]) -> i
     if options.results:
         open_results(options.results.resolve(), ROOT, False, "remove the file")
         files.append(options.results)
+    # Reading takes much memory, and some tests limit the memory of their processes, forks of this.
     (known,) = run_series([lambda _: iter([list_good(files)])], (), 1)
     good = True
     for result in run_series(all_series, known, options.jobs):
@@ -50,13 +51,6 @@ def run_campaign(options: argparse.Namespace, all_series: Sequence[Series]) -> i
                 writer.cut_torn_line()
                 writer.add(result)
     return 0 if good else BROKEN
-
-
-def list_good(files: Iterable[Path]) -> set[str]:
-    """Returns the names of the tests whose latest result in the files is good. Takes much memory,
-    so it runs in a process of its own: some tests limit the memory of theirs."""
-    latest = merge_latest(read_results(file) for file in files)
-    return {name for name, result in latest.items() if result.good}
 
 
 def run_series(

@@ -114,6 +114,12 @@ def merge_latest(parts: Iterable[Results]) -> dict[str, Result]:
     return {test: result for part in parts for test, result in part.latest.items()}
 
 
+def list_good(files: Iterable[Path]) -> set[str]:
+    """Lists the tests whose latest result in the files is good."""
+    latest = merge_latest(map(read_results, files))
+    return {test for test, result in latest.items() if result.good}
+
+
 def _read_bytes(path: Path) -> bytes:
     if path.suffix != ".xz":
         return path.read_bytes()
