@@ -23,6 +23,7 @@ from pario.checkpoint.store import MASTER, Store
 from pario.checkpoint.transfer import Move, flush, open_file
 from pario.checkpoint.types import Array
 from pario.copying import write_all
+from pario.paths import resolve
 from pario.progress import Show
 
 #: Bytes that are drained together.
@@ -83,7 +84,7 @@ class Stage:
     """
 
     def __init__(self, directory: str | os.PathLike[str], target: Store, place: Place) -> None:
-        there = Path(os.path.realpath(target.directory))  # the same for every name of it
+        there = resolve(target.directory)  # the same for every name of it
         key = hashlib.blake2b(os.fsencode(there), digest_size=6).hexdigest()
         own = Path(directory) / f"{there.name}-{key}"
         self.store = Store(own, in_parts=target.in_parts, has_manifest=False, durable=False)

@@ -37,7 +37,7 @@ from pario.fix.stripe.layout import (
     set_stripes,
     stripes_of,
 )
-from pario.paths import local_path
+from pario.paths import local_path, resolve
 from pario.progress import Show, silent
 from pario.publishing import sync_directory
 
@@ -95,7 +95,7 @@ def restripe(
     force: bool = False,
 ) -> Outcome:
     """Returns when the file has its new stripes. Raises ParioError, with the file unchanged."""
-    places = Places(Path(os.path.realpath(local_path(path))))
+    places = Places(resolve(local_path(path)))
     create = create or (lambda copy, stripes: set_stripes(copy, stripes, 0o600))
     try:
         now = stripes_of(places.file)

@@ -19,6 +19,7 @@ from pario import wording
 from pario.copying import drop_from_cache, write_all
 from pario.errors import name_errors
 from pario.fix.stripe.layout import Wanted, differences, set_stripes
+from pario.paths import resolve
 from pario.prove.replay.errors import LateError, ReplayError
 from pario.prove.replay.script import Script, below, save
 from pario.publishing import temporary_directory
@@ -185,7 +186,7 @@ def _play(script: Script, root: Path, about: Path, manner: Manner) -> Performanc
     seconds = tuple(
         float((about / f"{seat}.done").read_text()) for seat in range(len(script.seats))
     )
-    return Performance(seconds, read([log]), Path(os.path.realpath(root)))
+    return Performance(seconds, read([log]), resolve(root))
 
 
 def _relocate_settings(settings: SettingsFile) -> SettingsFile:

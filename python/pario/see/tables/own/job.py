@@ -131,18 +131,15 @@ def _read_logs(job: Job, paths: Iterable[Path], most_events: int | None) -> list
         whole = plural(len(logs) + len(errors), "process log")
         job.unseen.append(Unseen(f"{len(errors)} of {whole} cannot be read"))
     events = sum(log.process.get("events", 0) for log in logs)
-    if most_events is None:
-        job.events_left_out = events * _EVENT_MEMORY > free_memory() // 2
-    elif events <= most_events:
-        return [_read_log(log.path) for log in logs]
-    else:
-        job.events_left_out = True
-    if job.events_left_out:
-        need = f"need some {wording.size(events * _EVENT_MEMORY)} of memory and "
-        job.messages.append(
-            f"the {wording.count(events)} events {need if most_events is None else ''}are left out:"
-            " waiting and missing ranks are not known"
-        )
+    most = free_memory() // 2 // _EVENT_MEMORY if most_events is None else most_events
+    if events <= most:
+        return logs if most_events is None else [_read_log(log.path) for log in logs]
+    job.events_left_out = True
+    need = f"need some {wording.size(events * _EVENT_MEMORY)} of memory and "
+    job.messages.append(
+        f"the {wording.count(events)} events {need if most_events is None else ''}are left out:"
+        " waiting and missing ranks are not known"
+    )
     return logs
 
 
