@@ -1,5 +1,6 @@
 """Registers the plugins for all tests and keeps the tests out of the user's cache and state."""
 
+import gc
 import os
 from collections.abc import Iterator
 from unittest import mock
@@ -24,3 +25,9 @@ def files_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     }
     with mock.patch.dict(os.environ, places):
         yield
+
+
+def pytest_collection_finish() -> None:
+    """Keeps the collected tests, which live until the end, out of searches for garbage: these would
+    take 5 % of the time."""
+    gc.freeze()

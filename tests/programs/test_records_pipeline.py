@@ -86,6 +86,7 @@ def test_a_state_of_pools_that_begin_within_an_epoch_continues(files: list[Datas
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.system
 def test_a_mixture_of_several_blocks_of_choices(files: list[Dataset], shuffle: bool) -> None:
     spec = make_spec("records", True, 0, shuffle) | {"length": 3000}
     ranks = [make_loader(files, spec, rank, 2) for rank in range(2)]

@@ -3,14 +3,16 @@ the darshan package has."""
 
 from __future__ import annotations
 
+import importlib
 import struct
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from darshan.backend.cffi_backend import counter_names, fcounter_names
 
+#: Imported only where it is used: with pandas, it takes half a second.
+_LIBRARY = "darshan.backend.cffi_backend"
 MODULES = {
     "POSIX": 1,
     "MPI-IO": 2,
@@ -75,8 +77,9 @@ def named_record(module: str, record: int, rank: int, file: int = 0, **values: f
     """Makes a record of a module of format 3.41; counters are named without the module's prefix.
     ``file``: the record of the file of a dataset or variable."""
     prefix = module.replace("-", "") + "_"
-    integers = counter_names(module)
-    times = fcounter_names(module)
+    library = importlib.import_module(_LIBRARY)
+    integers = library.counter_names(module)
+    times = library.fcounter_names(module)
     unknown = {prefix + name for name in values} - {*integers, *times}
     assert not unknown, unknown
     wanted = {prefix + name: value for name, value in values.items()}
@@ -104,9 +107,10 @@ def apmpi_header() -> bytes:
 
 def apmpi_record(rank: int, node: str = "node0", **values: float) -> bytes:
     """Makes the record of one rank of the APMPI module."""
-    integers = counter_names("APMPI")
+    library = importlib.import_module(_LIBRARY)
+    integers = library.counter_names("APMPI")
     groups = [
-        counter_names("APMPI", True, special)
+        library.counter_names("APMPI", True, special)
         for special in ("mpiop_totaltime_", "mpiop_synctime_", "mpi_global_")
     ]
     floats = [name for group in groups for name in group]

@@ -83,6 +83,14 @@ def make_job(
     )
 
 
+def join(table: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """``np.concatenate`` of tables of one type, which compares neither types nor names of
+    columns."""
+    joined = np.empty(len(table) + len(rows), table.dtype)
+    joined[: len(table)], joined[len(table) :] = table, rows
+    return joined
+
+
 def add_filesystem(
     job: Job, mount: str, type: str = "ext4", block_size: int = 4096, network: bool = False
 ) -> int:
@@ -90,7 +98,7 @@ def add_filesystem(
     row = np.zeros(1, FILESYSTEM)
     row["type"], row["mount"], row["block_size"], row["network"] = type, mount, block_size, network
     row["host"] = -1  # the same for all hosts
-    job.filesystems = np.concatenate([job.filesystems, row])
+    job.filesystems = join(job.filesystems, row)
     return len(job.filesystems) - 1
 
 
@@ -105,7 +113,7 @@ def file_row(job: Job, path: str, **fields: Any) -> int:
         row = new_files(1)
         row["path"] = number
         row["filesystem"] = _filesystem_of(job, path)
-        job.files = np.concatenate([job.files, row])
+        job.files = join(job.files, row)
     for name, value in fields.items():
         job.files[name][number] = value
     return number
@@ -147,7 +155,7 @@ def add_record(
     rows["layer"] = LAYERS.index(layer)
     for name, value in counters.items():
         rows[name] = _histogram(value) if isinstance(value, Mapping) else value
-    job.records = np.concatenate([job.records, rows])
+    job.records = join(job.records, rows)
 
 
 def _histogram(calls_by_size: Mapping[int, int]) -> np.ndarray:
@@ -192,7 +200,7 @@ def add_events(
     rows["end"] = rows["start"] + rows["duration"]
     for name, value in fields.items():
         rows[name] = value
-    events = np.concatenate([job.events, rows])
+    events = join(job.events, rows)
     job.events = events[np.argsort(events["start"], kind="stable")]
 
 
@@ -216,7 +224,7 @@ def add_function(
     rows["slowest"] = np.asarray(seconds) / np.maximum(calls, 1)
     for field, value in fields.items():
         rows[field] = value
-    job.functions = np.concatenate([job.functions, rows])
+    job.functions = join(job.functions, rows)
 
 
 def _function_number(job: Job, name: str) -> int:

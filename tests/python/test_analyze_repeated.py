@@ -183,6 +183,7 @@ def test_work_for_calls_takes_longer_where_processes_wait_for_processors() -> No
     assert seconds[1] > 1.3 * seconds[0]
 
 
+@pytest.mark.system
 def test_files_whose_parsing_takes_longer_than_their_opens_need_no_kept_handles() -> None:
     made = job()
     parse_settings(made, 100_000)
@@ -275,6 +276,7 @@ def test_files_that_are_renamed_after_each_open_are_new_ones(renames: int, renam
 
 
 @pytest.mark.parametrize(("common", "seconds"), [(True, 20.0), (False, 0.0)])
+@pytest.mark.system
 def test_files_that_all_programs_of_a_storm_open_belong_to_it(common: bool, seconds: float) -> None:
     made = make_job(1, 100.0, has={"posix", "per_rank", "cpu"})
     start_programs(made, 400, 0.002)

@@ -1,6 +1,7 @@
 """The page of benchmarks is that of the recorded results, and of nothing else."""
 
 import ast
+import functools
 import json
 import re
 import shutil
@@ -36,6 +37,7 @@ def test_without_results_the_page_has_no_figure(tmp_path: Path) -> None:
     assert "`bench/mpiio.py`" in page
 
 
+@functools.cache
 def list_texts() -> tuple[set[str], set[str]]:
     """The strings of the runners, and the beginnings of their formatted strings."""
     whole, beginnings = set[str](), set[str]()

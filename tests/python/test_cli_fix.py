@@ -355,6 +355,7 @@ def test_bad_mpiio_is_repaired_with_the_same_outputs(
     assert sum(moved) <= 1.5 * measures["bytes_written"]["a"]["values"][0] + others
 
 
+@pytest.mark.system
 def test_the_caches_of_all_files_are_equalised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,6 +126,7 @@ def test_an_html_write_error_is_printed_after_the_report(
 
 
 @pytest.mark.parametrize("command", ["report RUN", "compare RUN RUN", "survey RUN"])
+@pytest.mark.system
 def test_a_reader_that_has_enough_is_no_error(run: Path, command: str) -> None:
     """As of ``pario report ... | head``: the status 1 is that of --fail-above."""
     unread, output = os.pipe()

@@ -169,6 +169,7 @@ UNSPLIT = {
 
 
 @pytest.mark.parametrize("rule", UNSPLIT)
+@pytest.mark.system
 def test_time_that_darshan_adds_to_that_of_other_calls_has_its_cause(
     tmp_path: Path, rule: str
 ) -> None:

@@ -107,6 +107,7 @@ def run_copy(package: Path, *words: str) -> CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("module", [None, b"", b"no module"])
+@pytest.mark.system
 def test_an_extension_module_that_is_missing_or_broken_is_a_problem(
     tmp_path: Path, module: bytes | None
 ) -> None:

@@ -118,6 +118,7 @@ def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     st.sampled_from(["exact", "pad", "drop"]),
     st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 5)), min_size=6, max_size=12),
 )
+@pytest.mark.system
 def test_each_call_continues_where_the_one_before_has_ended(
     file: Dataset,
     rule: str,

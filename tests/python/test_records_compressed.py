@@ -81,6 +81,7 @@ def compress(path: Path, suffix: str, frame: int = 50_000) -> Path:
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
 @pytest.mark.parametrize("name", FILES)
+@pytest.mark.system
 def test_records_are_those_of_the_file(name: str, suffix: str, tmp_path: Path) -> None:
     path = FILES[name](tmp_path / name)
     plain, dataset = Dataset(path), Dataset(compress(path, suffix))

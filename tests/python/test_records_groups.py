@@ -669,6 +669,7 @@ def test_rows_of_a_large_group_in_ascending_order_are_decoded_once(large: Path) 
         assert [one[0] for one in team.map(dataset.__getitem__, range(100))] == list(range(100))
 
 
+@pytest.mark.system
 def test_a_large_group_that_is_read_back_and_forth_is_kept(
     large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -376,6 +376,7 @@ for number in range(40):
 """
 
 
+@pytest.mark.system
 def test_users_that_come_and_go_leave_nothing_on_the_node(tmp_path: Path) -> None:
     out, node = tmp_path / "out", tmp_path / "node"
     out.mkdir()

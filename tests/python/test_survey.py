@@ -232,6 +232,7 @@ def test_the_size_of_a_run_is_that_of_its_logs(tmp_path: Path) -> None:
     assert useful_processes(find_logs([run])) == 2
 
 
+@pytest.mark.system
 def test_processes_end_with_the_pool(tmp_path: Path) -> None:
     path = write_log(tmp_path / "a.darshan", 1)
     with Pool(2) as pool:
@@ -336,6 +337,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     assert [line for line in lines if len(line) > width] == []
 
 
+@pytest.mark.system
 def test_one_screen_shows_the_most_costly_runs_and_counts_the_others() -> None:
     lines = page_lines(many(2000), 100)
     assert len(lines) < 65

@@ -131,6 +131,7 @@ def test_a_cached_library_finds_others_beside_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.system
 def test_changes_of_a_job_are_seen_at_once(start: Start, tmp_path: Path, seed: int) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()

@@ -137,7 +137,7 @@ void read_once(std::uint64_t seed) {
 }
 
 TEST(ExchangeRandom, WritesAreInTheFileAndNothingElse) {
-  const std::uint64_t seed = pattern::first_seed(), cases = pattern::cases(150);
+  const std::uint64_t seed = pattern::first_seed(), cases = pattern::cases(60);
   for (std::uint64_t i = 0; i < cases && !HasFatalFailure(); ++i) {
     SCOPED_TRACE("PARIO_TEST_SEED=" + std::to_string(seed + i));
     write_once(seed + i);
@@ -145,7 +145,7 @@ TEST(ExchangeRandom, WritesAreInTheFileAndNothingElse) {
 }
 
 TEST(ExchangeRandom, ReadsReturnBytesBeforeTheEndOfTheFile) {
-  const std::uint64_t seed = pattern::first_seed(), cases = pattern::cases(150);
+  const std::uint64_t seed = pattern::first_seed(), cases = pattern::cases(60);
   for (std::uint64_t i = 0; i < cases && !HasFatalFailure(); ++i) {
     SCOPED_TRACE("PARIO_TEST_SEED=" + std::to_string(seed + i));
     read_once(seed + i);

@@ -178,10 +178,12 @@ inline std::uint64_t first_seed() {
   return seed;
 }
 
-/// Returns the number of cases, each with the next seed: PARIO_TEST_CASES, or the usual number.
+/// Returns the number of cases, each with the next seed: PARIO_TEST_CASES, or the usual number;
+/// five times as many in `make test-all`, which sets PARIO_TEST_RANDOM.
 inline std::uint64_t cases(std::uint64_t usual) {
   const char* text = std::getenv("PARIO_TEST_CASES");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : usual;
+  if (text != nullptr) return std::strtoull(text, nullptr, 10);
+  return std::getenv("PARIO_TEST_RANDOM") != nullptr ? 5 * usual : usual;
 }
 
 }  // namespace pario::pattern

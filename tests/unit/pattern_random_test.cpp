@@ -72,7 +72,7 @@ void expect_walk(const Sample& sample, Random& random) {
 
 TEST(RandomLayouts, AreTheirBytes) {
   const std::uint64_t first = first_seed();
-  for (std::uint64_t seed = first; seed < first + cases(4000) && !testing::Test::HasFailure();
+  for (std::uint64_t seed = first; seed < first + cases(2000) && !testing::Test::HasFailure();
        ++seed) {
     Random random(seed);
     const Sample sample = random.any(static_cast<int>(random.between(0, 4)));
@@ -283,7 +283,7 @@ void expect_all(Case& c, Random& random, bool overlapping_file) {
 
 TEST(RandomAccesses, MoveTheirBytes) {
   const std::uint64_t first = first_seed();
-  for (std::uint64_t seed = first; seed < first + cases(3000) && !testing::Test::HasFailure();
+  for (std::uint64_t seed = first; seed < first + cases(1000) && !testing::Test::HasFailure();
        ++seed) {
     Random random(seed);
     Case c = random_case(random, false);
@@ -298,7 +298,7 @@ TEST(RandomAccesses, MoveTheirBytes) {
 // pieces.
 TEST(RandomAccesses, MoveTheirBytesThroughOddViews) {
   const std::uint64_t first = first_seed();
-  for (std::uint64_t seed = first; seed < first + cases(2000) && !testing::Test::HasFailure();
+  for (std::uint64_t seed = first; seed < first + cases(1000) && !testing::Test::HasFailure();
        ++seed) {
     Random random(seed);
     Case c = random_case(random, true);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import subprocess
@@ -109,7 +110,7 @@ class Saving:
             "ranks": len(where),
             "hosts": sorted({host for host, _ in where}),
             "command": sys.argv,
-            "git": _git_describe(),
+            "git": _git_describe(_find_program()),
         }
 
     def save_on_stage(self, draining: Draining) -> None:
@@ -298,9 +299,15 @@ class Saving:
             raise
 
 
-def _git_describe() -> str:
-    """The version of the running program; empty where git does not know it."""
-    place = resolve(sys.argv[0]).parent if sys.argv and sys.argv[0] else Path.cwd()
+def _find_program() -> Path:
+    """The directory of the running program."""
+    return resolve(sys.argv[0]).parent if sys.argv and sys.argv[0] else Path.cwd()
+
+
+@functools.cache
+def _git_describe(place: Path) -> str:
+    """The version of the program in a directory, as of the first call, because git looks at all
+    files of a checkout; empty where git does not know it."""
     command = ["git", "-C", str(place), "describe", "--always", "--dirty"]
     with suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
