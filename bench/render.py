@@ -428,7 +428,7 @@ _PEERS = (
 
 
 def _diagnosis(results: Path) -> list[str]:
-    own, others = (read_newest(results, name, "run")[1] for name in ("diagnosis", "peers"))
+    own, others = read_newest(results, "diagnosis", "run")[1], _read_peers(results)
     rows = [row for row in own if row["tool"] == "pario"] + others
     if not rows:
         return []
@@ -442,6 +442,19 @@ def _diagnosis(results: Path) -> list[str]:
     if others:
         lines += ["", *textwrap.wrap(_PEERS, _PROSE)]
     return lines
+
+
+def _read_peers(results: Path) -> Rows:
+    """Return the rows of each peer's newest run."""
+    newest: dict[str, tuple[tuple[Path, str], Rows]] = {}
+    for path in sorted(results.glob("*/peers.csv")):
+        with path.open(newline="", encoding="utf-8") as text:
+            for row in csv.DictReader(text):
+                run = path, row["run"]
+                if newest.get(row["tool"], (None, []))[0] != run:
+                    newest[row["tool"]] = run, []
+                newest[row["tool"]][1].append(row)
+    return [row for _, rows in newest.values() for row in rows]
 
 
 def _part(answers: Iterable[str]) -> str:

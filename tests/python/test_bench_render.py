@@ -157,3 +157,14 @@ def test_more_of_a_rate_is_better(tmp_path: Path) -> None:
     )
     text = "\n".join(render._section(area, [row], []))
     assert "| 300/s | 600/s (grain, array_record) |" in text
+
+
+def test_each_peer_counts_with_its_newest_run(tmp_path: Path) -> None:
+    days = {"2026-01-01-x": "1,a,yes 1,b,no", "2026-01-02-x": "1,a,no 2,c,no 2,c,yes"}
+    for day, rows in days.items():
+        lines = [f"{row},bad,no" for row in rows.split()]
+        (tmp_path / day).mkdir()
+        text = "\n".join(["run,tool,right,way,healthy", *lines])
+        (tmp_path / day / "peers.csv").write_text(text)
+    found = [line.split(" | ")[1] for line in render._diagnosis(tmp_path) if "<a id" in line]
+    assert found == ["0 of 1 runs", "0 of 1 runs", "1 of 2 runs"]
