@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.examples.pages import read_code
+from tests.support.pages import read_code
 from tests.python.support.stores import run_s3_server
 from tests.support.commands import run_command
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples.pages import read_code
+from tests.support.pages import read_code
 from tests.support.commands import run_command
 from tests.support.waiting import PATIENCE
 

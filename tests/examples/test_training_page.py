@@ -16,7 +16,7 @@ import pytest
 from pario import records
 from pario.cli import main
 from pario.records import Batch, Dataset, Loader, Mixture
-from tests.examples.pages import read_code
+from tests.support.pages import read_code
 from tests.support.commands import run_command
 
 COUNT, VALUES = 320, 5

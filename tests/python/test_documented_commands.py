@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pario.cli import build_parser
+from tests.support.pages import list_blocks
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -27,13 +28,8 @@ _OTHERS = re.compile(r"--->|\.\.\.|\[-|\w\|\w|^\w+:")
 
 def find_commands(text: str) -> Iterator[str]:
     """Yields the arguments of the pario commands in the code blocks of a page."""
-    is_code = False
-    lines = []
-    for line in text.splitlines():
-        if line.lstrip().startswith("```"):
-            is_code = not is_code
-        lines.append(line.strip() if is_code or line.startswith("    ") else "")
-    for line in re.sub(r"\\\n\s*", " ", "\n".join(lines)).splitlines():
+    code = re.sub(r"\\\n\s*", " ", "\n".join(list_blocks(text)))
+    for line in map(str.strip, code.splitlines()):
         found = re.match(rf"{_PREFIX}pario (.*)", line)
         if found and not _OTHERS.search(found[1]):
             yield _END.split(found[1])[0]
