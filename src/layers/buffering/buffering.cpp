@@ -95,6 +95,7 @@ void start() {
 }
 
 void before_fork() {
+  restore_all_streams();
   flush_streams();  // the child would write the same bytes again
   buffers::before_fork();
 }

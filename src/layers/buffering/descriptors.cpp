@@ -38,7 +38,8 @@ bool is_inherited(int descriptor) {
 }
 
 bool identify(int directory, const char* path, struct stat& status) {
-  if (path == nullptr || buffers::is_idle() || pario_in_vfork_child != 0) return false;
+  if (path == nullptr || pario_in_vfork_child != 0) return false;
+  if (buffers::is_idle() && stream_buffers.load(std::memory_order_relaxed) == 0) return false;
   return base::status_of(directory, path, AT_EMPTY_PATH, status) == 0 && S_ISREG(status.st_mode);
 }
 
@@ -116,18 +117,22 @@ int close_descriptor(int descriptor) {
 
 void flush_path(int directory, const char* path) {
   struct stat status;
-  if (identify(directory, path, status)) buffers::flush_file(status.st_dev, status.st_ino);
+  if (!identify(directory, path, status)) return;
+  write_streams_of(status);
+  buffers::flush_file(status.st_dev, status.st_ino);
 }
 
 bool flush_file(const struct stat& status) {
-  return S_ISREG(status.st_mode) && pario_in_vfork_child == 0 &&
-         buffers::flush_file(status.st_dev, status.st_ino);
+  if (!S_ISREG(status.st_mode) || pario_in_vfork_child != 0) return false;
+  const bool has_streams = write_streams_of(status);
+  return buffers::flush_file(status.st_dev, status.st_ino) || has_streams;
 }
 
 void stop_buffering(int directory, const char* path, Reason reason) {
   struct stat status;
-  if (identify(directory, path, status))
-    buffers::stop_buffering(status.st_dev, status.st_ino, reason);
+  if (!identify(directory, path, status)) return;
+  restore_streams_of(status);
+  buffers::stop_buffering(status.st_dev, status.st_ino, reason);
 }
 
 void reload_offsets() {
@@ -150,6 +155,7 @@ void stop_buffering_in_vfork_child(int descriptor) {
 }
 
 void stop_buffering_inherited() {
+  write_all_streams();
   if (pario_in_vfork_child == 0) {
     buffers::flush_all();
     buffers::before_spawn();
@@ -167,6 +173,10 @@ void after_open(int directory, const char* path, int flags, int descriptor, std:
   const base::SavedErrno saved;
   if (handle_of(descriptor) != nullptr)
     close_descriptor(descriptor);  // closed by a call that pario does not see
+  struct stat file;
+  if (stream_buffers.load(std::memory_order_relaxed) != 0 && (flags & O_PATH) == 0 &&
+      base::status_of(descriptor, file) == 0)
+    restore_streams_of(file);
   const base::Path name(directory, path);
   const bool buffered =
       name.is_known() && register_descriptor(descriptor, flags, name.view(), start);

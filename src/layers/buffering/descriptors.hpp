@@ -88,6 +88,7 @@ struct Create {
 /// close: closes the descriptor even if bytes were lost.
 struct Close {
   static int call(auto next, int descriptor) {
+    restore_streams_on(descriptor);
     const int error = close_descriptor(descriptor);
     const int result = next(descriptor);
     return error == 0 ? result : static_cast<int>(set_errno(-error));
@@ -111,12 +112,15 @@ struct CloseRange {
 struct Duplicate {
   static int call(auto next, int original) {
     stop_buffering_in_vfork_child(original);
+    restore_streams_on(original);
     const int copy = next(original);
     share_handle(original, copy);
     return copy;
   }
   static int call(auto next, int original, int copy, auto... flags) {
     stop_buffering_in_vfork_child(original);
+    restore_streams_on(original);
+    restore_streams_on(copy);
     if (original != copy && base::system_call(SYS_fcntl, original, F_GETFD) >= 0 &&
         ((flags | ... | 0) & ~O_CLOEXEC) == 0)
       close_descriptor(copy);
@@ -145,9 +149,10 @@ class AroundLock {
 
  private:
   static void synchronize() {
-    if (buffers::is_idle() || pario_in_vfork_child != 0) return;
+    if (pario_in_vfork_child != 0) return;
     const base::SavedErrno saved;
-    buffers::flush_all();
+    write_all_streams();
+    if (!buffers::is_idle()) buffers::flush_all();
   }
 
   bool locks_;
@@ -157,8 +162,11 @@ struct Control {
   static int call(auto next, int descriptor, int command, long argument) {
     using chain::FcntlKind;
     const FcntlKind kind = chain::kind_of(command);
-    buffers::Handle* handle = handle_of(descriptor);
-    if (kind == FcntlKind::duplicate) stop_buffering_in_vfork_child(descriptor);
+    buffers::Handle* handle = handle_in_call(descriptor);
+    if (kind == FcntlKind::duplicate) {
+      stop_buffering_in_vfork_child(descriptor);
+      restore_streams_on(descriptor);
+    }
     const AroundLock around(kind == FcntlKind::lock || command == F_SETLEASE);
     if (handle != nullptr && ends_buffering(command))
       buffers::stop_buffering(*handle, kind == FcntlKind::lock ? Reason::locks : Reason::flags);

@@ -52,6 +52,7 @@ struct Execute {
 /// system: starts another program and waits for its end.
 struct RunCommand {
   static auto call(auto next, auto... args) {
+    write_all_streams();
     buffers::before_exec();
     buffers::flush_all();
     const auto result = next(args...);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <utility>
 
 #include "core/symbols/symbols.hpp"
 
@@ -21,7 +22,10 @@ struct StreamEntry {
   std::uint64_t delay = 0;  ///< seconds
   std::uint64_t since = 0;  ///< ns; when it was last seen without pending bytes, or flushed
   bool ignores_flush = false;
+  int own_mode = _IOFBF;  ///< of the program: _IONBF, _IOLBF or _IOFBF
 };
+
+constinit std::atomic<std::uint32_t> stream_buffers{0};
 
 namespace {
 
@@ -84,16 +88,92 @@ void flush_old_streams() {
 
 void add_entry(std::FILE* stream, const hints::StreamHints& hints, std::byte* memory,
                std::uint64_t bytes) {
-  StreamEntry added{stream,           {}, memory, bytes, hints.delay, base::monotonic_ns(),
-                    hints.ignoreflush};
+  StreamEntry added{stream,
+                    {},
+                    memory,
+                    bytes,
+                    hints.delay,
+                    base::monotonic_ns(),
+                    hints.ignoreflush,
+                    stream == stderr ? _IONBF : _IOFBF};
   if (base::status_of(stream->_fileno, added.file) != 0) added.file = {};
   const base::SpinLock hold(lock);
   for (StreamEntry& entry : entries)
     if (entry.stream == nullptr) {
       used_entries.fetch_add(1, std::memory_order_relaxed);
+      if (memory != nullptr) stream_buffers.fetch_add(1, std::memory_order_relaxed);
       entry = added;
       return;
     }
+}
+
+/// Calls `visit` with each entry with a buffer of this layer whose stream no other thread uses.
+template <class Visit>
+void for_each_buffer(Visit visit) {
+  std::uint32_t left = stream_buffers.load(std::memory_order_relaxed);
+  for (StreamEntry& entry : entries) {
+    if (left == 0) return;
+    std::FILE* stream = entry.stream;
+    if (stream == nullptr || entry.memory == nullptr) continue;
+    --left;
+    if (ftrylockfile(stream) != 0) continue;
+    visit(entry);
+    funlockfile(stream);
+  }
+}
+
+/// Releases the buffer of an entry whose stream does not use it any more.
+void release_buffer(StreamEntry& entry) {
+  if (entry.memory == nullptr) return;
+  buffers::release_memory(entry.memory, entry.bytes);
+  entry.memory = nullptr;
+  stream_buffers.fetch_sub(1, std::memory_order_relaxed);
+}
+
+/// Gives a stream back the buffer that the program set. Bytes that were read from a pipe cannot be
+/// read again: they stay.
+void restore_buffer(StreamEntry& entry) {
+  std::FILE* stream = entry.stream;
+  if (entry.own_mode == _IOFBF) return;
+  if (__fpending(stream) != 0) flush_stream(stream);
+  const bool holds_read_bytes = stream->_IO_read_end != stream->_IO_read_base;
+  if (holds_read_bytes && (!S_ISREG(entry.file.st_mode) || stream->_IO_save_base != nullptr))
+    return;
+  std::byte* memory = std::exchange(entry.memory, nullptr);  // KeepBuffer lets the call pass
+  const bool is_unbuffered = entry.own_mode == _IONBF;
+  set_buffer(stream, is_unbuffered ? nullptr : memory, entry.own_mode,
+             is_unbuffered ? 0 : entry.bytes);
+  entry.memory = memory;
+  entry.own_mode = _IOFBF;
+  if (is_unbuffered) release_buffer(entry);
+}
+
+/// Writes the bytes that the program's own buffer would not hold.
+void write_bytes(StreamEntry& entry) {
+  const auto own = static_cast<std::size_t>(entry.own_mode == _IOFBF ? entry.file.st_blksize : 1);
+  if (__fpending(entry.stream) >= own) flush_stream(entry.stream);
+}
+
+/// As write_bytes. An unbuffered stream that has read ahead reads anew, from its own offset.
+void write_or_restore(StreamEntry& entry) {
+  write_bytes(entry);
+  if (entry.own_mode == _IONBF && entry.stream->_IO_read_end != entry.stream->_IO_read_base)
+    restore_buffer(entry);
+}
+
+bool is_of(const StreamEntry& entry, const struct stat& file) {
+  return entry.file.st_dev == file.st_dev && entry.file.st_ino == file.st_ino;
+}
+
+/// True if the process can use the file of a stream in another way.
+bool has_other_uses(const StreamEntry& entry) {
+  const auto is_other = [](int descriptor, const void* argument) {
+    const auto& own = *static_cast<const StreamEntry*>(argument);
+    struct stat file;
+    return descriptor != own.stream->_fileno && base::status_of(descriptor, file) == 0 &&
+           is_of(own, file);
+  };
+  return buffers::has_descriptor(is_other, &entry) || buffers::is_mapped(entry.file.st_ino);
 }
 
 bool has_free_entry() { return find(nullptr) != nullptr; }
@@ -182,11 +262,60 @@ bool is_open_as_stream(int descriptor) {
     return false;
   const base::SpinLock hold(lock);
   for (const StreamEntry& entry : entries)
-    if (entry.stream != nullptr && entry.file.st_dev == file.st_dev &&
-        entry.file.st_ino == file.st_ino)
-      return true;
+    if (entry.stream != nullptr && is_of(entry, file)) return true;
   return false;
 }
+
+void set_program_mode(std::FILE* stream, int mode) {
+  StreamEntry* entry = find_entry(stream);
+  if (entry == nullptr) return;
+  const base::SavedErrno saved;
+  flockfile(stream);
+  entry->own_mode = mode;
+  if (mode != _IOFBF && has_other_uses(*entry)) restore_buffer(*entry);
+  funlockfile(stream);
+}
+
+void write_streams_on(int descriptor) {
+  const base::SavedErrno saved;
+  for_each_buffer([&](StreamEntry& entry) {
+    if (entry.stream->_fileno == descriptor) write_or_restore(entry);
+  });
+}
+
+bool write_streams_of(const struct stat& file) {
+  bool found = false;
+  const base::SavedErrno saved;
+  for_each_buffer([&](StreamEntry& entry) {
+    if (!is_of(entry, file)) return;
+    found = true;
+    write_bytes(entry);
+  });
+  return found;
+}
+
+void write_all_streams() {
+  const base::SavedErrno saved;
+  for_each_buffer([](StreamEntry& entry) {
+    if (entry.own_mode != _IOFBF) write_or_restore(entry);
+  });
+}
+
+void restore_streams_of(const struct stat& file) {
+  const base::SavedErrno saved;
+  for_each_buffer([&](StreamEntry& entry) {
+    if (is_of(entry, file)) restore_buffer(entry);
+  });
+}
+
+void restore_streams_on(int descriptor) {
+  const base::SavedErrno saved;
+  for_each_buffer([&](StreamEntry& entry) {
+    if (entry.stream->_fileno == descriptor) restore_buffer(entry);
+  });
+}
+
+void restore_all_streams() { for_each_buffer(restore_buffer); }
 
 void stop_periodic_flush(StreamEntry* entry) {
   if (entry == nullptr) return;
@@ -197,7 +326,7 @@ void stop_periodic_flush(StreamEntry* entry) {
 void remove_entry(StreamEntry* entry) {
   if (entry == nullptr) return;
   const base::SpinLock hold(lock);
-  if (entry->memory != nullptr) buffers::release_memory(entry->memory, entry->bytes);
+  release_buffer(*entry);
   *entry = {};
   used_entries.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -236,12 +365,9 @@ void set_standard_stream_buffers() {
 }
 
 void flush_streams() {
-  for (const StreamEntry& entry : entries) {
-    std::FILE* stream = entry.stream;
-    if (stream == nullptr || entry.memory == nullptr || ftrylockfile(stream) != 0) continue;
-    if (__fpending(stream) != 0) flush_stream(stream);
-    funlockfile(stream);
-  }
+  for_each_buffer([](const StreamEntry& entry) {
+    if (__fpending(entry.stream) != 0) flush_stream(entry.stream);
+  });
 }
 
 void reset_streams_in_child() { lock = 0; }

@@ -31,6 +31,12 @@ void set_standard_stream_buffers();
 /// Writes the pending bytes of all streams without a lock, in a handler of a deadly signal and at
 /// an end that does not flush streams.
 void write_pending_bytes();
+/// Remembers that the program makes a stream with a buffer of this layer unbuffered, line-buffered
+/// or fully buffered (setvbuf).
+void set_program_mode(std::FILE* stream, int mode);
+/// Before a fork, after which two processes write to the same files: flushes the streams that no
+/// other thread uses at this moment, and gives them back the buffers that the program set.
+void restore_all_streams();
 /// Flushes the streams that no other thread uses at this moment.
 void flush_streams();
 /// In the child of a fork: a thread of the parent may have held the lock of the table.
@@ -61,9 +67,13 @@ struct CloseStream {
 /// setvbuf and its variants: the setting of a stream overrides the program's buffer.
 struct KeepBuffer {
   static auto call(auto next, std::FILE* stream, auto... args) {
-    if (has_buffer(stream)) return decltype(next(stream, args...))();
-    return next(stream, args...);
+    if (!has_buffer(stream)) return next(stream, args...);
+    set_program_mode(stream, mode_of(args...));
+    return decltype(next(stream, args...))();
   }
+  static int mode_of(const char*, int mode, size_t) { return mode; }
+  static int mode_of(const char* buffer, auto...) { return buffer == nullptr ? _IONBF : _IOFBF; }
+  static int mode_of() { return _IOLBF; }
 };
 
 /// fflush.

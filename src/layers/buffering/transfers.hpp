@@ -24,7 +24,7 @@ using Transfer = long (*)(buffers::Handle&, std::span<const iovec>, buffers::Sta
 /// cancellation point, as the real calls are.
 inline long transfer_pieces(Transfer transfer, int descriptor, const Pieces& pieces,
                             buffers::StartOffset at) {
-  buffers::Handle* handle = handle_of(descriptor);
+  buffers::Handle* handle = handle_in_call(descriptor);
   if (handle == nullptr) [[unlikely]]
     stop_buffering_in_vfork_child(descriptor);
   if (handle == nullptr || pieces.all.empty()) return buffers::kPass;
@@ -57,7 +57,7 @@ using WriteAt = TransferAt<buffers::write>;
 
 struct Seek {
   static off_t call(auto next, int descriptor, off_t offset, int whence) {
-    buffers::Handle* handle = handle_of(descriptor);
+    buffers::Handle* handle = handle_in_call(descriptor);
     const long result = handle == nullptr ? buffers::kPass : buffers::seek(*handle, offset, whence);
     return result != buffers::kPass ? set_errno(result) : next(descriptor, offset, whence);
   }
@@ -66,7 +66,7 @@ struct Seek {
 /// Stores the offset and the bytes of a descriptor in the kernel for one call.
 class SyncedDescriptor {
  public:
-  explicit SyncedDescriptor(int descriptor) : handle_(handle_of(descriptor)) {
+  explicit SyncedDescriptor(int descriptor) : handle_(handle_in_call(descriptor)) {
     if (handle_ != nullptr) buffers::sync_to_kernel(*handle_);
   }
   ~SyncedDescriptor() {

@@ -18,7 +18,7 @@ using chain::None;
 /// the kernel's while it runs.
 struct Sync {
   static auto call(auto next, int descriptor, auto... args) {
-    buffers::Handle* handle = handle_of(descriptor);
+    buffers::Handle* handle = handle_in_call(descriptor);
     if (handle == nullptr) return next(descriptor, args...);
     buffers::sync_to_kernel(*handle);
     const auto result = next(descriptor, args...);
@@ -30,7 +30,7 @@ struct Sync {
 /// A call on a descriptor (second argument) that does not change the offset.
 struct SyncSecond {
   static auto call(auto next, auto first, int descriptor, auto... args) {
-    if (buffers::Handle* handle = handle_of(descriptor)) buffers::sync_to_kernel(*handle);
+    if (buffers::Handle* handle = handle_in_call(descriptor)) buffers::sync_to_kernel(*handle);
     return next(first, descriptor, args...);
   }
 };
@@ -38,7 +38,7 @@ struct SyncSecond {
 /// A call on a descriptor that also returns errors of writes: the deferred error, if there is one.
 struct Flush {
   static int call(auto next, int descriptor, auto... args) {
-    buffers::Handle* handle = handle_of(descriptor);
+    buffers::Handle* handle = handle_in_call(descriptor);
     const long error = handle == nullptr ? 0 : buffers::flush(*handle);
     const int result = next(descriptor, args...);
     return error == 0 ? result : static_cast<int>(set_errno(error));
@@ -63,7 +63,8 @@ constexpr Reason reason_of(Symbol symbol) {
 }
 
 inline void stop_buffering(int descriptor, Reason reason) {
-  if (buffers::Handle* handle = handle_of(descriptor)) buffers::stop_buffering(*handle, reason);
+  if (buffers::Handle* handle = handle_in_call(descriptor))
+    buffers::stop_buffering(*handle, reason);
 }
 
 /// A call on a descriptor that ends buffering.
@@ -79,7 +80,7 @@ struct Stop {
 struct Map {
   static void* call(auto next, void* hint, size_t size, int protection, int flags, int descriptor,
                     off_t offset) {
-    buffers::Handle* handle = handle_of(descriptor);
+    buffers::Handle* handle = handle_in_call(descriptor);
     if (handle != nullptr) buffers::stop_buffering(*handle, reason_of(next.kSymbol));
     void* address = next(hint, size, protection, flags, descriptor, offset);
     if (handle != nullptr && address != MAP_FAILED) note_unbuffered(descriptor);
@@ -141,6 +142,7 @@ struct FlushAll {
   static auto call(auto next, auto... args) {
     if (pario_in_vfork_child == 0) {
       const base::SavedErrno saved;
+      write_all_streams();
       buffers::flush_all();
     }
     return next(args...);
