@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.pages import read_code
 from tests.python.support.stores import run_s3_server
 from tests.support.commands import run_command
+from tests.support.pages import read_code
 
 PAGE = "tutorials/object-store.md"
 CODE = read_code(PAGE)

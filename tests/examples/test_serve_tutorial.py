@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pages import read_code
 from tests.support.commands import run_command
+from tests.support.pages import read_code
 from tests.support.waiting import PATIENCE
 
 CODE = read_code("tutorials/serve.md")

@@ -16,8 +16,8 @@ import pytest
 from pario import records
 from pario.cli import main
 from pario.records import Batch, Dataset, Loader, Mixture
-from tests.support.pages import read_code
 from tests.support.commands import run_command
+from tests.support.pages import read_code
 
 COUNT, VALUES = 320, 5
 CODE = read_code("training.md")

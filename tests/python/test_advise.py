@@ -10,6 +10,7 @@ import pytest
 
 from pario.cli import main
 from pario.cli.advise import describe, parse_allowed
+from pario.errors import ParioError
 from pario.see.analyze.advise import advise, patterns, render
 from pario.see.analyze.model import Analysis, FileSetting, Finding, Fix
 from pario.settings import load, variables
@@ -172,6 +173,14 @@ def test_allow_is_followed_by_keys_or_the_next_word_of_the_command(
     said: str, keys: tuple[str, ...], words: list[str]
 ) -> None:
     assert parse_allowed(said) == (keys, words)
+    assert parse_allowed(said, ["./app", "x"]) == (keys, words)
+
+
+@pytest.mark.parametrize("said", ["sync", "nonsense", "all,size"])
+def test_another_word_before_the_command_is_an_error(said: str) -> None:
+    expected = rf"--allow: '{said}'; expected all, or some of ignoreflush, handles, lazyclose"
+    with pytest.raises(ParioError, match=expected):
+        parse_allowed(said, ["--", "true"])
 
 
 def test_more_patterns_than_fit_into_their_variable_are_comments(tmp_path: Path) -> None:

@@ -98,6 +98,36 @@ def test_a_failed_conversion_leaves_no_older_description_of_new_bytes(tmp_path: 
         convert(tmp_path / "model", tmp_path / "again")
 
 
+@pytest.mark.parametrize("compress", [None, "zstd"])
+def test_a_checkpoint_of_pario_keeps_all_that_it_has(tmp_path: Path, compress: str | None) -> None:
+    values = np.arange(6.0).reshape(2, 3)
+    arrays = {
+        "T": checkpoint.block(values, (2, 3), (0, 0), dims=("y", "x"), units="K", attrs={"n": [1]}),
+        "group/big": np.arange(3, dtype=">i4"),
+        "names": np.array(["a", "é"]),
+        "none": np.zeros((0, 2)),
+        "day": np.array("2026-11-30", "M8[D]"),
+    }
+    with checkpoint.Writer(None, tmp_path / "run", keep=3) as writer:
+        for step in (0, 100, 200):
+            writer.save(step, arrays, {"time": 1.5 * step, "name": "x"})
+        checkpoint.save_state_dict(writer, 300, {"a": {"b": values}, "l": [1, "x"]}, {"lr": 0.1})
+    for step in (100, 200):
+        path, lost = convert(tmp_path / "run", tmp_path / "copy", step=step, compress=compress)
+        old, new = (checkpoint.load(None, tmp_path / name, step=step) for name in ("run", "copy"))
+        assert (path.name, lost) == (f"step-{step:08d}.h5", [])
+        assert (new.step, new.attrs, list(new)) == (step, old.attrs, list(old))
+        for name in old:
+            assert new.dims(name) == old.dims(name)
+            assert new.array_attrs(name) == old.array_attrs(name)
+            assert new.dtype(name) == old.dtype(name) and (new[name] == old[name]).all()
+    assert new.array_attrs("T") == {"units": "K", "n": [1]}
+    convert(tmp_path / "run", tmp_path / "copy", compress=compress)
+    assert checkpoint.load(None, tmp_path / "copy").attrs == {"lr": 0.1}
+    found = checkpoint.load_state_dict(None, tmp_path / "copy", step=300)
+    assert (found["a"]["b"] == values).all() and found["l"] == [1, "x"]
+
+
 def test_shards_have_the_index_that_transformers_reads(tmp_path: Path) -> None:
     state = {f"w{number}": np.full(10, number, np.float32) for number in range(5)}
     save(tmp_path / "run", state)
@@ -186,6 +216,7 @@ def test_an_array_that_is_read_in_pieces_is_saved_as_a_whole(
 
     array = LazyArray(shape, whole.dtype, read, (1,) * len(shape))
     monkeypatch.setattr(convert_module, "_read", lambda *_, **__: {"a": array})
+    monkeypatch.setattr(convert_module, "_is_of_pario", lambda *_: False)
     convert(tmp_path / "source", tmp_path / "run")
     found = checkpoint.load_state_dict(None, tmp_path / "run")["a"]
     assert (found.dtype, found.shape) == (whole.dtype, shape)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from pario import checkpoint
-from pario.checkpoint import container
+from pario.checkpoint import CheckpointError, container
 from pario.checkpoint.header import read_header
 from pario.cli import main
 from pario.records import Loader
@@ -349,3 +349,33 @@ def test_a_failed_save_leaves_no_complete_checkpoint(tmp_path: Path) -> None:
         with pytest.raises(BaseException, match="step-1: no such file"):
             dcp.load({"w": BASE}, checkpoint_id=tmp_path / "step-1")
     assert not (tmp_path / "step-1" / ".metadata").exists()
+
+
+def test_sizes_are_restored(tmp_path):
+    """Those of PyTorch itself: its class refuses ``tuple.__new__``."""
+    state = {"x": torch.ones(2), "shape": torch.Size([3, 4])}
+    with checkpoint.Writer(None, tmp_path / "own", durable=False) as writer:
+        checkpoint.save_state_dict(writer, 0, state)
+    found = checkpoint.load_state_dict(None, tmp_path / "own")
+    assert type(found["shape"]) is torch.Size and found["shape"] == (3, 4)
+
+
+def test_a_tensor_that_does_not_hold_the_values_is_refused(tmp_path):
+    state = {"x": torch.tensor([1.7, 300.9])}
+    with checkpoint.Writer(None, tmp_path, durable=False) as writer:
+        checkpoint.save_state_dict(writer, 0, state)
+    for kind in (torch.uint8, torch.int64, torch.bool):
+        target = torch.zeros(2, dtype=kind)
+        with pytest.raises(CheckpointError, match="which does not hold their values"):
+            checkpoint.load_state_dict(None, tmp_path, into={"x": target})
+        assert not target.any()
+    for kind in (torch.bfloat16, torch.float64, torch.complex64):
+        target = torch.zeros(2, dtype=kind)
+        checkpoint.load_state_dict(None, tmp_path, into={"x": target})
+        assert (target == state["x"].to(kind)).all()
+    half = {"x": torch.tensor([1.5, 2.0], dtype=torch.bfloat16)}
+    with checkpoint.Writer(None, tmp_path / "half", durable=False) as writer:
+        checkpoint.save_state_dict(writer, 0, half)
+    array = np.zeros(2, "f4")
+    assert checkpoint.load_state_dict(None, tmp_path / "half", into={"x": array})["x"] is array
+    assert array.tolist() == [1.5, 2.0]

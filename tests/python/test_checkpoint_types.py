@@ -104,6 +104,93 @@ def test_elements_of_another_byte_order_are_converted_into_the_target(tmp_path):
     assert (target == BYTE_ORDERED[0]).all()
 
 
+STRIDED = {
+    "steps": lambda n: np.arange(3.0 * n)[::3],
+    "reversed": lambda n: np.arange(float(n))[::-1],
+    "real parts": lambda n: (np.arange(n) + 1j).real,
+    "a column": lambda n: np.arange(4.0 * n).reshape(n, 4)[:, 1],
+    "repeated": lambda n: np.broadcast_to(1.5, (n,)),
+    "a field": lambda n: np.ones(n, [("x", "f8"), ("y", "f4")])["x"],
+    "bytes": lambda n: np.arange(16 * n, dtype="u1")[::2],
+}
+
+
+@pytest.mark.parametrize("count", [10, 5000, 200_000])
+@pytest.mark.parametrize("make", STRIDED.values(), ids=STRIDED)
+def test_arrays_of_any_strides_and_sizes_are_restored(tmp_path, make, count):
+    array = make(count)
+    for background in (False, True):
+        found = save_and_load(tmp_path / str(background), array, background=background)
+        assert same(found, array)
+
+
+REFUSED = [
+    ([1.7, np.nan], "i8"),
+    ([300], "u1"),
+    ([-1], "u8"),
+    ([1 + 2j], "f8"),
+    ([0.5], "?"),
+    (["abc"], "S1"),
+]
+KEPT = [
+    (np.array([300], "i4"), "i8"),
+    (np.array([300]), "f4"),
+    (np.array([1.5]), "f2"),
+    (np.array([1.5]), "c16"),
+    (np.array([True]), "u1"),
+    (np.array(["abc"]), "U5"),
+]
+
+
+@pytest.mark.parametrize(("values", "kind"), REFUSED)
+def test_a_target_that_does_not_hold_the_values_is_refused(tmp_path, values, kind):
+    with Writer(None, tmp_path, durable=False) as writer:
+        writer.save(1, {"x": np.array(values)})
+        checkpoint.save_state_dict(writer, 2, {"x": np.array(values)})
+    target = np.zeros(len(values), kind)
+    with pytest.raises(CheckpointError, match=r"array 'x': its elements are .*, those of its targ"):
+        checkpoint.load(None, tmp_path, step=1).read("x", out=target)
+    with pytest.raises(CheckpointError, match=r"array 'state/x' are .*, those of its target"):
+        checkpoint.load_state_dict(None, tmp_path, into={"x": target})
+    assert not np.any(target != np.zeros(1, kind))
+
+
+@pytest.mark.parametrize(("array", "kind"), KEPT)
+def test_a_target_of_a_type_that_holds_the_values_receives_them(tmp_path, array, kind):
+    assert_same = np.testing.assert_array_equal
+    with Writer(None, tmp_path, durable=False) as writer:
+        writer.save(1, {"x": array})
+        checkpoint.save_state_dict(writer, 2, {"x": array})
+    target, other = np.zeros(1, kind), np.zeros(1, kind)
+    assert checkpoint.load(None, tmp_path, step=1).read("x", out=target) is target
+    if array.dtype.kind != "U":
+        found = checkpoint.load_state_dict(None, tmp_path, into={"x": other})
+        assert found["x"] is other
+        assert_same(other, array)
+    assert_same(target, array)
+
+
+def test_a_target_that_is_no_array_or_read_only_is_refused(tmp_path):
+    with Writer(None, tmp_path, durable=False) as writer:
+        checkpoint.save_state_dict(writer, 1, {"x": np.ones(2)})
+    with pytest.raises(CheckpointError, match="its target is a list; expected a numpy.ndarray"):
+        checkpoint.load(None, tmp_path).read("state/x", out=[0.0, 0.0])
+    target = np.zeros(2)
+    target.flags.writeable = False
+    with pytest.raises(CheckpointError, match="the target of array 'state/x' is read-only"):
+        checkpoint.load_state_dict(None, tmp_path, into={"x": target})
+
+
+def test_a_shape_without_an_offset_is_a_part_from_the_first_element(tmp_path):
+    array = np.arange(12).reshape(3, 4)
+    with Writer(None, tmp_path, durable=False) as writer:
+        writer.save(1, {"x": array})
+    state = checkpoint.load(None, tmp_path)
+    assert (state.read("x", shape=(2, 2)) == array[:2, :2]).all()
+    with pytest.raises(CheckpointError, match="expected offset and shape of integers"):
+        state.read("x", (1.9, 0), (1, 1))
+
+
 @pytest.mark.parametrize(
     "array",
     [None, 2**70, np.array([1, "a"], object), np.zeros(2, [("a", object)])],

@@ -1,6 +1,6 @@
 """Converts states between pario's checkpoints, PyTorch's distributed checkpoints (DCP), those of
 Orbax and safetensors files. The state is in the memory of one process, but for mapped safetensors
-files, and conversions between Orbax and pario."""
+files, and conversions between Orbax and pario, and from pario to pario."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pario.checkpoint.arrays import blocks
+from pario.checkpoint.arrays import Saved, blocks
 from pario.checkpoint.container import TREE
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.identity import read_identity
@@ -73,7 +73,8 @@ def convert(
     ``to``: pario, dcp, orbax or safetensors; by default safetensors for a name with this ending,
     else pario. Checkpoints of pario may be at URLs, source and target.
     ``select``: the key of a part of the state, with dots between nested keys. ``step``: that of a
-    source in a directory of pario's checkpoints. ``shard_bytes``: most bytes of a safetensors file
+    source in a directory of pario's checkpoints. A checkpoint of pario keeps its step, attributes
+    and axes in another one of pario. ``shard_bytes``: most bytes of a safetensors file
     in a directory. ``compress``: as for :class:`Writer`. Returns the new checkpoint, and the keys
     that its format cannot hold. Raises CheckpointError.
     """
@@ -86,6 +87,8 @@ def convert(
     found, _copies = _find_source(source, step)  # which stay until the end
     if place and resolve(place) == resolve(found):
         raise CheckpointError(f"{place}: is the source; expected another place for the result")
+    if to == "pario" and not select and _is_of_pario(found, step):
+        return _copy_arrays(load(None, found, step=step), place or os.fspath(target), compress), []
     state = _select(_read(found, step, allow_pickle=allow_pickle, lazy=to == "orbax"), select)
     if place is None or to == "pario":
         saved = map_leaves(_to_saved, state)
@@ -107,10 +110,13 @@ def _find_source(source: str | os.PathLike[str], step: int | None) -> tuple[Path
 
 
 def _to_saved(value: Any) -> Any:
-    if not isinstance(value, LazyArray):
-        return value
-    empty = [(value.load(), (0,) * len(value.shape))] if 0 in value.shape else []  # has the type
-    return blocks(empty or value.parts(), value.shape)
+    return _to_blocks(value) if isinstance(value, LazyArray) else value
+
+
+def _to_blocks(array: LazyArray, **about: Any) -> Saved:
+    """The pieces of an array, to be saved. ``about``: dims and attrs."""
+    empty = [(array.load(), (0,) * len(array.shape))] if 0 in array.shape else []  # has the type
+    return blocks(empty or array.parts(), array.shape, **about)
 
 
 def _to_array(value: Any) -> Any:
@@ -119,6 +125,25 @@ def _to_array(value: Any) -> Any:
         return value
     array, kind = to_array(value)
     return array if hasattr(np, kind) else array.view(type_of_note(kind, array.dtype))
+
+
+def _is_of_pario(path: Path, step: int | None) -> bool:
+    """False for the formats of others; a safetensors file may be one of pario, too."""
+    if is_of_dcp(path) or find_checkpoint(path, step) or (path / _INDEX).is_file():
+        return False
+    return path.suffix != ".safetensors" or read_identity(path) is not None
+
+
+def _copy_arrays(state: State, target: Path | str, compress: str | None) -> Path:
+    """Saves a checkpoint of pario anew: step, attributes and arrays with their names and axes."""
+    saved = {
+        name: _to_blocks(
+            lazy_array(state, name), dims=state.dims(name), attrs=state.array_attrs(name)
+        )
+        for name in state
+    }
+    with Writer(None, target, compress=compress) as writer:
+        return writer.save(state.step, saved, state.attrs)
 
 
 def _read(path: Path, step: int | None, *, allow_pickle: bool, lazy: bool) -> dict[str, Any]:

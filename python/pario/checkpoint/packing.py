@@ -93,7 +93,9 @@ class Packing:
 
 def _bytes_of(data: Array) -> bytes | memoryview:
     """The bytes of an array in C order. A view costs more than a copy of few bytes."""
-    return data.tobytes() if data.nbytes < _FEW else data.reshape(-1).view(np.uint8).data
+    if data.nbytes < _FEW:
+        return data.tobytes()
+    return np.ascontiguousarray(data).reshape(-1).view(np.uint8).data
 
 
 def _sum_count(facts: Facts, packed: frozenset[str]) -> int:

@@ -306,12 +306,14 @@ class State(Mapping[str, types.Array]):
         name : str
             Name of the array; equal on all ranks.
         offset : sequence of int, optional
-            Index of the part's first element; None reads the whole array on every rank.
+            Index of the part's first element, by default 0 along each axis. Without ``shape``,
+            None reads the whole array on every rank.
         shape : sequence of int, optional
             Elements along each axis; that of ``out`` by default. Parts of ranks may overlap.
         out : numpy.ndarray, optional
-            Receives the part, with any strides, such as ``T[1:-1, 1:-1]``. After an error it may
-            contain anything.
+            Receives the part, with any strides, such as ``T[1:-1, 1:-1]``. Its elements are of the
+            saved type, or of one that holds their values, but for the precision of floating-point
+            numbers. After an error it may contain anything.
 
         Returns
         -------
@@ -321,10 +323,12 @@ class State(Mapping[str, types.Array]):
         Raises
         ------
         CheckpointError
-            If there is no such array or part, the bytes do not match their checksums, or reading
-            fails on a rank; on all ranks.
+            If there is no such array or part, ``out`` does not fit, the bytes do not match their
+            checksums, or reading fails on a rank; on all ranks.
         """
         part = None
+        if offset is None and shape is not None:
+            offset = (0,) * len(shape)
         if offset is not None:
             part = offset, shape if shape is not None else out.shape if out is not None else ()
         return self.read_many({name: part}, {} if out is None else {name: out})[name]

@@ -3,6 +3,7 @@ checks of the bytes."""
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -148,7 +149,12 @@ class Reading:
 
     def _box(self, name: str, part: Part) -> Box:
         shape = self._entry(name).layout.shape
-        box = Box(*(tuple(int(number) for number in numbers) for numbers in part))
+        try:
+            box = Box(*(tuple(operator.index(number) for number in numbers) for numbers in part))
+        except TypeError as error:
+            raise CheckpointError(
+                f"array '{name}': part {part}; expected offset and shape of integers"
+            ) from error
         if not len(box.begin) == len(box.shape) == len(shape):
             raise CheckpointError(
                 f"array '{name}' has {len(shape)} axes; a part of {len(box.begin)} and"
@@ -167,11 +173,25 @@ class Reading:
         if targets is None:
             return [np.empty(box.shape, layout.dtype) for box in request.boxes]
         found = []
+        saved = types.type_of_note(layout.note, layout.dtype) if layout.note else layout.dtype
         for box, target in zip(request.boxes, targets, strict=True):
+            if not isinstance(target, np.ndarray):
+                raise CheckpointError(
+                    f"array '{request.name}': its target is a {type(target).__name__}; expected a"
+                    " numpy.ndarray"
+                )
             if target.shape != box.shape:
                 raise CheckpointError(
                     f"array '{request.name}': the part has shape {list(box.shape)}, its target"
                     f" {list(target.shape)}"
+                )
+            if not (
+                types.keeps_values(saved.name, target.dtype.name)
+                or np.can_cast(saved, target.dtype, "safe")
+            ):
+                raise CheckpointError(
+                    f"array '{request.name}': its elements are {saved}, those of its target"
+                    f" {target.dtype}, which does not hold their values"
                 )
             fits = target.dtype == layout.dtype and not layout.note and target.flags.c_contiguous
             found.append(target if fits else np.empty(box.shape, layout.dtype))

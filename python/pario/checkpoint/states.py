@@ -35,6 +35,7 @@ from pario.checkpoint.tensors import (
     to_tensor,
 )
 from pario.checkpoint.trees import child, describe, make_refusal, rebuild
+from pario.checkpoint.types import keeps_values
 from pario.checkpoint.writer import Writer
 
 #: The kinds of leaves of a description, each with the name of its array.
@@ -113,9 +114,10 @@ def load_state_dict(
     step : int, optional
         Loads this step instead of the newest one.
     into : mapping, optional
-        A state like the saved one, or a part of it. Its tensors receive the saved elements and are
-        returned; those that PyTorch divides among ranks receive their part, however they were
-        divided before.
+        A state like the saved one, or a part of it. Its tensors and arrays of numpy receive the
+        saved elements and are returned; tensors that PyTorch divides among ranks receive their
+        part, however they were divided before. Elements may be of another type that holds the saved
+        values, but for the precision of floating-point numbers.
 
     Returns
     -------
@@ -125,8 +127,9 @@ def load_state_dict(
     Raises
     ------
     CheckpointError
-        As :func:`load`; if :func:`save_state_dict` did not save the checkpoint, or a tensor of
-        ``into`` is missing there or has another shape; on all ranks.
+        As :func:`load`; if :func:`save_state_dict` did not save the checkpoint, or a tensor or
+        array of ``into`` is missing there, has another shape, or does not hold the saved values; on
+        all ranks.
 
     Examples
     --------
@@ -147,9 +150,9 @@ def load_state_dict(
 def _read_state(
     state: State, tree: Mapping[str, Any], into: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Reads the arrays of a described state, into the tensors of ``into`` where it has them."""
-    targets = {} if into is None else dict(_targets(tree, into, "state", state.path))
-    shards = {name: shards_of(tensor) for name, tensor in targets.items()}
+    """Reads the arrays of a described state, into those of ``into`` where it has them."""
+    targets = {} if into is None else dict(_targets(tree, into, "state", state))
+    shards = {name: shards_of(one) if is_tensor(one) else None for name, one in targets.items()}
     parts = {
         name: _parts(state, name, targets.get(name), shards.get(name))
         for name in state
@@ -161,6 +164,9 @@ def _read_state(
         name = array_of_leaf(about)
         if name not in targets:
             return make_leaf(about, arrays[name][0])
+        if isinstance(targets[name], np.ndarray):
+            targets[name][...] = _to_numpy(make_leaf(about, arrays[name][0]), targets[name].dtype)
+            return targets[name]
         made = [to_tensor(array, about.get("type", "")) for array in arrays[name]]
         return _copy_into(targets[name], shards[name], made)
 
@@ -206,6 +212,15 @@ def unpickle(content: bytes, name: str, *, trusted: bool = False) -> Any:
         ) from error
 
 
+def _to_numpy(value: Any, dtype: np.dtype[Any]) -> Any:
+    """An array or tensor as an array; numpy may lack the type of a tensor."""
+    if not is_tensor(value):
+        return value
+    import torch
+
+    return value.to(getattr(torch, dtype.name)).numpy()
+
+
 def _copy_into(target: Any, shards: Shards | None, made: Sequence[Any]) -> Any:
     """Copies tensors that were read into a target, and returns it."""
     if shards:
@@ -222,28 +237,42 @@ def _parts(state: State, name: str, target: Any, shards: Shards | None) -> list[
     shape = shards.shape if shards else tuple(target.shape)
     if shape != state.shape(name):
         raise CheckpointError(
-            f"{state.path}: array '{name}' has shape {list(state.shape(name))}, its target tensor"
+            f"{state.path}: array '{name}' has shape {list(state.shape(name))}, its target"
             f" {list(shape)}"
         )
     return [*parts_to_read(shards)] if shards else None
 
 
 def _targets(
-    tree: Mapping[str, Any] | None, value: Any, name: str, path: Path
+    tree: Mapping[str, Any] | None, value: Any, name: str, state: State
 ) -> Iterator[tuple[str, Any]]:
-    """The tensors of a nested state, by the names of their arrays in a checkpoint."""
+    """The tensors and arrays of a nested state, by the names of their arrays in a checkpoint."""
     items: Any = ()
-    if is_tensor(value):
+    if is_tensor(value) or isinstance(value, np.ndarray):
         found = (tree or {}).get("tensor") or (tree or {}).get("array")
         if found is None:
-            raise CheckpointError(f"{path} has no array '{name}'")
+            raise CheckpointError(f"{state.path} has no array '{name}'")
+        _require_fit(state, found, (tree or {}).get("type"), value)
         yield found, value
     elif isinstance(value, Mapping):
         items = value.items()
     elif isinstance(value, list | tuple):
         items = enumerate(value)
     for key, one in items:
-        yield from _targets(child(tree, key) if tree else None, one, f"{name}/{key}", path)
+        yield from _targets(child(tree, key) if tree else None, one, f"{name}/{key}", state)
+
+
+def _require_fit(state: State, name: str, kind: str | None, target: Any) -> None:
+    """Raises CheckpointError for a target that does not hold the values of an array or tensor."""
+    saved = kind or state.dtype(name).name
+    own = kind_of(target) if is_tensor(target) else target.dtype.name
+    if not keeps_values(saved, own):
+        raise CheckpointError(
+            f"{state.path}: the elements of array '{name}' are {saved}, those of its target {own},"
+            " which does not hold their values"
+        )
+    if isinstance(target, np.ndarray) and not target.flags.writeable:
+        raise CheckpointError(f"{state.path}: the target of array '{name}' is read-only")
 
 
 def _arrays(state: Mapping[str, Any]) -> dict[str, Any]:

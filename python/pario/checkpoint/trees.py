@@ -127,18 +127,18 @@ def rebuild(tree: Mapping[str, Any], leaf: Callable[[Mapping[str, Any]], Any]) -
 
 
 def _tuple(tree: Mapping[str, Any], values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A tuple of the described class, if the program has loaded it. Imports and calls nothing."""
+    """A tuple of the described class, if the program has loaded it. Imports nothing, and calls
+    nothing but ``torch.Size``."""
     name = tree.get("class")
     if name is None:
         return values
     found, fields = _loaded_class(name), tree.get("fields")
-    if (
-        isinstance(found, type)
-        and issubclass(found, tuple)
-        and (name == _SIZE or vars(found).get("_fields") == tuple(fields or ()))
-    ):
-        made: tuple[Any, ...] = tuple.__new__(found, values)
-        return made
+    if isinstance(found, type) and issubclass(found, tuple):
+        if name == _SIZE:  # a class of C, which tuple.__new__ refuses
+            return found(values)
+        if vars(found).get("_fields") == tuple(fields or ()):
+            made: tuple[Any, ...] = tuple.__new__(found, values)
+            return made
     if not fields:
         return values
     return namedtuple(name.rpartition(".")[2].rpartition(":")[2], fields, rename=True)(*values)

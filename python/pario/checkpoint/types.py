@@ -5,6 +5,7 @@ A note names the numpy type of elements that HDF5 does not have, such as strings
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from pario.checkpoint.errors import CheckpointError
 
 #: Strings are UTF-8; a lone surrogate, as in the name of a file that is not UTF-8, is three bytes.
 _ENCODING = {"encoding": "utf-8", "errors": "surrogatepass"}
+_INTEGER = re.compile(r"bool|u?int(8|16|32|64)")
 #: The first characters of notes that numpy understands.
 _ORDERS = "<>|"
 Array = NDArray[Any]
@@ -47,6 +49,22 @@ def _check(dtype: Type) -> None:
 def _is_foreign(dtype: Type) -> bool:
     """True for types of other packages, such as bfloat16 of ml_dtypes, which JAX uses."""
     return dtype.isbuiltin == 2
+
+
+def keeps_values(saved: str, target: str) -> bool:
+    """True if elements keep their values in another type, but for the precision of floating-point
+    numbers. Types have their names in numpy or PyTorch."""
+    before, after = map(_find_family, (saved, target))
+    if before == after == 0:
+        return np.can_cast(saved, target, "safe")
+    return saved == target or 0 <= before <= after
+
+
+def _find_family(name: str) -> int:
+    """0 for integers, 1 for real and 2 for complex floating-point numbers, -1 for others."""
+    if _INTEGER.fullmatch(name):
+        return 0
+    return 1 if "float" in name else 2 if name.startswith("complex") else -1
 
 
 def to_stored(array: Array, stored: Type) -> Array:

@@ -11,7 +11,7 @@ import argparse
 import os
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,15 +45,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def parse_allowed(keys_text: str) -> tuple[tuple[str, ...], list[str]]:
+def parse_allowed(
+    keys_text: str, following: Sequence[str] = ()
+) -> tuple[tuple[str, ...], list[str]]:
     """Return the keys after ``--allow``. Another word there is the first one of the command: return
-    ``all`` and that word."""
+    ``all`` and that word. Raises ParioError if the command begins ``following`` it, after ``--``.
+    """
     if not keys_text:
         return (), []
     from pario.settings.keys import risky_keys
 
-    keys = tuple(keys_text.split(","))
-    return (keys, []) if {*keys} <= {*risky_keys(), "all"} else (("all",), [keys_text])
+    keys, known = tuple(keys_text.split(",")), risky_keys()
+    if {*keys} <= {*known, "all"}:
+        return keys, []
+    if [*following[:1]] == ["--"]:
+        raise ParioError(f"--allow: {keys_text!r}; expected all, or some of {', '.join(known)}")
+    return ("all",), [keys_text]
 
 
 def run(arguments: argparse.Namespace) -> int:

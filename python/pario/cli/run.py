@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns its exit status, or dies of its signal."""
     from pario.see.launch import Settings, launch
 
-    keys, words = parse_allowed(arguments.allow)
+    keys, words = parse_allowed(arguments.allow, arguments.program)
     program = [*words, *arguments.program]
     command = program[1:] if program[:1] == ["--"] else program
     if not command:
