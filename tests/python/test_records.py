@@ -378,6 +378,20 @@ class TestConversions:
             "holds a line feed" in capsys.readouterr().err and not (tmp_path / "out.txt").exists()
         )
 
+    @pytest.mark.parametrize("source", ["packed", "unfinished"])
+    def test_a_record_that_would_lose_a_carriage_return_is_named(self, tmp_path, capsys, source):
+        path = tmp_path / "packed.prec"
+        if source == "packed":
+            (tmp_path / "in").mkdir()
+            (tmp_path / "in/1").write_bytes(b"a\r")
+            assert records("pack", tmp_path / "in", "-o", path) == 0
+        else:
+            path = tmp_path / "in.txt"
+            path.write_bytes(b"a\nb\r")
+        assert records("convert", path, "-o", tmp_path / "out.txt", "--to", "lines") == 2
+        assert "ends with a carriage return and cannot be a line" in capsys.readouterr().err
+        assert not (tmp_path / "out.txt").exists()
+
 
 class TestLooks:
     def test_stat_counts(self, lines, capsys):

@@ -115,6 +115,16 @@ def test_files_have_key_class_and_label(tmp_path: Path, packed: bool) -> None:
     ]
 
 
+@pytest.mark.parametrize("names", [("b.txt", "b.txt"), ("b.jpg", "b.JPG")])
+def test_members_of_one_name_are_refused(tmp_path: Path, names: tuple[str, str]) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for name in names:
+            archive.addfile(tarfile.TarInfo(name))
+    second = names[1].replace(".", r"\.")
+    with pytest.raises(ParioError, match=rf"{second}: a second member '(txt|jpg)' of its sample"):
+        samples(tmp_path / "a.tar")
+
+
 def test_images_of_any_extension_are_in_one_field(tmp_path: Path) -> None:
     image, pixels = picture()
     for name in ("1.png", "2.jpg", "3.JPEG", "4.txt"):

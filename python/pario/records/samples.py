@@ -208,12 +208,15 @@ def decoders_of(decode: bool | Decoders) -> Decoders | None:
 
 
 def split_members(record: Any) -> dict[str, Any]:
-    """The members of a WebDataset record by their extensions; ``__key__``: the name before it."""
+    """The members of a WebDataset record by their extensions; ``__key__``: the name before it.
+    Raises ParioError for two members with one extension, as webdataset does."""
     members: dict[str, Any] = {}
     with tarfile.open(fileobj=BytesIO(record), mode="r:", tarinfo=Member) as archive:
         for member in archive:
             key, extension = split_name(member.name)
             content = archive.extractfile(member) if member.isfile() and extension else None
+            if content and extension in members:
+                raise ParioError(f"{member.name}: a second member '{extension}' of its sample")
             if content:
                 members["__key__"], members[extension] = key, content.read()
     return members

@@ -32,7 +32,8 @@ def read_state(state: Any, records: int, order: list[Any]) -> Place:
     # States of earlier versions do not describe the files.
     earlier = [one for one in order if not str(one).startswith(_FILES)]
     if state.get("order") != earlier:
-        expect_same("order", state, order)
+        hint = "; expected the same files, weights, shuffle and steps that make batches"
+        expect_same("order", state, order, hint)
     most = {"seed": 2**64 - 1, "epoch": 2**32 - 1, "position": records}
     seed, epoch, position = (
         check_whole(f"state of a Loader: {name}", state.get(name), 0, end)
@@ -48,11 +49,11 @@ def describe_files(counts: Sequence[int]) -> str:
     return f"{_FILES}{zlib.crc32(repr(list(counts)).encode()):08x}"
 
 
-def expect_same(name: str, state: dict[str, Any], value: Any) -> None:
+def expect_same(name: str, state: dict[str, Any], value: Any, hint: str = "") -> None:
     """Raises ParioError unless an entry of the state equals the present value."""
     if state.get(name) != value:
         raise ParioError(
-            f"state of a Loader: {name} were {state.get(name)!r}, now they are {value!r}"
+            f"state of a Loader: {name} were {state.get(name)!r}, now they are {value!r}{hint}"
         )
 
 

@@ -270,14 +270,18 @@ class Converter {
     if (kind == Kind::tfrecord) return put_tfrecord(payload);
     if (kind == Kind::tar) return put_member(payload, input, record);
     if (kind != Kind::lines) return put(payload);
-    if (std::ranges::find(payload, std::byte{'\n'}) != payload.end())
+    // Lines keep their own ends.
+    const bool is_line = input.format().kind == Kind::lines && memory_.size() > payload.size();
+    const bool has_feed = std::ranges::find(payload, std::byte{'\n'}) != payload.end();
+    const bool loses_return = !is_line && !payload.empty() && payload.back() == std::byte{'\r'};
+    if (has_feed || loses_return)
       return base::Error{
           .number = EINVAL,
           .operation = "convert",
           .path = input.path(),
-          .detail = "record " + std::to_string(record) + " holds a line feed and cannot be a line"};
-    // Lines keep their own ends.
-    const bool is_line = input.format().kind == Kind::lines && memory_.size() > payload.size();
+          .detail = "record " + std::to_string(record) +
+                    (has_feed ? " holds a line feed" : " ends with a carriage return") +
+                    " and cannot be a line"};
     base::Status status = put(payload);
     return status ? put(is_line ? std::span<const std::byte>(memory_).subspan(payload.size())
                                 : bytes_of('\n'))
