@@ -173,7 +173,7 @@ def test_a_target_of_a_type_that_holds_the_values_receives_them(tmp_path, array,
 def test_a_target_that_is_no_array_or_read_only_is_refused(tmp_path):
     with Writer(None, tmp_path, durable=False) as writer:
         checkpoint.save_state_dict(writer, 1, {"x": np.ones(2)})
-    with pytest.raises(CheckpointError, match="its target is a list; expected a numpy.ndarray"):
+    with pytest.raises(CheckpointError, match=r"its target is a list; expected a numpy\.ndarray"):
         checkpoint.load(None, tmp_path).read("state/x", out=[0.0, 0.0])
     target = np.zeros(2)
     target.flags.writeable = False
@@ -199,6 +199,16 @@ def test_a_shape_without_an_offset_is_a_part_from_the_first_element(tmp_path):
 def test_arrays_without_a_stored_type_are_refused(tmp_path, array):
     with pytest.raises(CheckpointError, match=r"array 'x': elements of type .* cannot be saved"):
         save_and_load(tmp_path, array)
+
+
+def test_a_structure_of_strings_and_unusable_names_are_refused_by_name(tmp_path):
+    with pytest.raises(CheckpointError, match=r"with a field of type <U3, cannot be saved; expec"):
+        save_and_load(tmp_path, np.zeros(2, [("n", "i4"), ("s", "U3")]))
+    with Writer(None, tmp_path, durable=False) as writer:
+        with pytest.raises(CheckpointError, match=r"array '.udc80': expected a name that is UTF-8"):
+            writer.save(1, {"\udc80": np.ones(2)})
+        with pytest.raises(CheckpointError, match="attribute '': expected a name"):
+            writer.save(1, {"x": np.ones(2)}, {"": 1})
 
 
 @pytest.mark.system
@@ -251,7 +261,7 @@ def test_an_impossible_type_in_a_damaged_file_is_an_error(tmp_path, note):
 
 def test_types_of_ml_dtypes_in_structures_are_refused(tmp_path):
     types = pytest.importorskip("ml_dtypes")
-    with pytest.raises(CheckpointError, match="elements of type bfloat16 cannot be saved"):
+    with pytest.raises(CheckpointError, match="with a field of type bfloat16, cannot be saved"):
         save_and_load(tmp_path, np.zeros(2, [("a", types.bfloat16)]))
 
 

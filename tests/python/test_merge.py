@@ -298,3 +298,13 @@ def test_a_part_that_grows_meanwhile_is_named(tmp_path: Path) -> None:
     with pytest.raises(ParioError, match="a was changed while it was merged"):
         concatenate([path], tmp_path / "out", 1, lambda done, whole: path.open("ab").write(b"+"))
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_arrays_of_strings_are_refused(tmp_path, capsys):
+    for rank in range(2):
+        np.save(tmp_path / f"{rank}.npy", np.array(["a", "b"]))
+    parts = tmp_path / "{rank}.npy"
+    assert main(["merge", str(parts), "--grid", "2", "-o", str(tmp_path / "whole.h5")]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "0.npy: elements of type <U1; expected numbers, bytes or structures of them" in said
+    assert not (tmp_path / "whole.h5").exists()

@@ -22,6 +22,7 @@ import pytest
 
 from pario._native import Comm, shuffle_records
 from pario.cli import main
+from pario.errors import ParioError
 from pario.records import Dataset, Loader
 from tests.python.support.lines import LINES
 from tests.support.commands import start_command
@@ -391,6 +392,11 @@ class TestConversions:
         assert records("convert", path, "-o", tmp_path / "out.txt", "--to", "lines") == 2
         assert "ends with a carriage return and cannot be a line" in capsys.readouterr().err
         assert not (tmp_path / "out.txt").exists()
+
+
+def test_a_negative_size_is_refused(lines):
+    with pytest.raises(ParioError, match=r"Dataset: size=-1: expected 0 to"):
+        Dataset(lines, format="fixed", size=-1)
 
 
 class TestLooks:

@@ -301,6 +301,10 @@ class Converter:
         if not isinstance(name, str):
             raise CheckpointError(f"array {name!r}: expected a name, which is a string")
         try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            raise CheckpointError(f"array {name!r}: expected a name that is UTF-8") from error
+        try:
             saved = value if isinstance(value, Saved) else replicated(value)
         except CheckpointError as error:
             raise CheckpointError(f"array '{name}': {error}") from error

@@ -38,6 +38,8 @@ def check_attrs(attrs: Mapping[str, Any]) -> None:
 
 def _encode(name: str, value: Any) -> Any:
     """An attribute as HDF5 holds it. Raises CheckpointError that names it."""
+    if not name:
+        raise CheckpointError("attribute '': expected a name")
     if name in _RESERVED:
         raise CheckpointError(
             f"attribute '{name}': such a name cannot be used: pario, netCDF or HDF5 itself has it"

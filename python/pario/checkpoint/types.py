@@ -35,14 +35,16 @@ def stored_type(dtype: Type) -> Type:
     return dtype.newbyteorder("<") if dtype.kind == "c" and dtype.itemsize > 16 else dtype
 
 
-def _check(dtype: Type) -> None:
+def _check(dtype: Type, whole: Type | None = None) -> None:
+    """``whole``: the structure that has a field of this type."""
     if dtype.fields:
         for field in dtype.fields.values():
-            _check(field[0].base)
+            _check(field[0].base, whole or dtype)
     elif dtype.kind not in "biufcSV" or dtype.itemsize == 0 or _is_foreign(dtype):
+        within = f", with a field of type {dtype}," if whole else ""
         raise CheckpointError(
-            f"elements of type {dtype} cannot be saved; expected numbers, strings, times or"
-            " structures of numbers"
+            f"elements of type {whole or dtype}{within} cannot be saved; expected numbers, strings,"
+            " times, or structures of numbers and bytes"
         )
 
 

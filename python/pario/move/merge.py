@@ -250,6 +250,11 @@ def assemble(
 
 def _make_dataset(path: Path, descriptor: int, mosaic: Mosaic, name: str) -> NDArray[Any]:
     """Makes the dataset; returns its bytes as mapped memory, for which the disk has space."""
+    if mosaic.dtype.kind not in "biufcSV":
+        raise ParioError(
+            f"{mosaic.blocks[0].path}: elements of type {mosaic.dtype}; expected numbers, bytes or"
+            " structures of them"
+        )
     try:
         import h5py  # noqa: F401
     except ImportError as error:

@@ -26,6 +26,7 @@ from pario.errors import ParioError
 from pario.records.foreign import foreign_format, refuse_compressed
 from pario.records.groups import MEMORY, GroupedFile, facts_of_file
 from pario.records.samples import Decoders, Samples, decoders_of, split_members
+from pario.records.state import check_whole
 from pario.records.stream import REMOTE_THREADS
 
 if TYPE_CHECKING:
@@ -477,7 +478,8 @@ def _scan(name: bytes, format: str, options: _Options) -> tuple[RecordFile, bool
     import numpy as np
 
     lengths = np.asarray(options.lengths, dtype=np.uint64)
-    form = (format, options.size, options.drop_last, lengths, options.damaged)
+    size = check_whole("Dataset: size", options.size, 0, 2**63 - 1)
+    form = (format, size, options.drop_last, lengths, options.damaged)
     file, kept, trouble = scan_records(name, form, THREADS)
     if trouble:
         _warn_once(trouble)
