@@ -211,7 +211,7 @@ def test_waiting_for_a_processor_is_not_sleep() -> None:
     verdict = analyze(job).verdict
     assert verdict.bound == "compute"
     assert verdict.sentence.endswith(
-        " 75 % of the run the processes waited for a processor: 8 busy processes on 2 processors."
+        " 75 % of the run the processes waited for a processor: 8 busy threads on 2 processors."
     )
     assert "slept" not in verdict.sentence
 

@@ -182,6 +182,18 @@ def test_commits_of_sqlite_get_advice_for_sqlite(
     }
 
 
+@pytest.mark.parametrize(
+    ("path", "advice"),
+    [("/data/a.db", "one connection for all statements"), ("/data/a.db-journal", "journal_mode")],
+)
+def test_opens_of_a_database_are_those_of_connections(path: str, advice: str) -> None:
+    job = make_job(1)
+    add_record(job, 0, path, opens=4000, closes=4000, open_time=2.0, reads=8000, bytes_read=800_000)
+    add_record(job, 0, "/data/a.db-journal", stats=4000)
+    (finding,) = (one for one in analyze(job).findings if one.rule == "open-close-loop")
+    assert advice in next(fix.text for fix in finding.fixes if fix.text.startswith("SQLite:"))
+
+
 @pytest.mark.parametrize("suffix", ["", "-wal", "-journal"])
 @pytest.mark.parametrize(("word", "moved"), [("write", "written"), ("read", "read")])
 def test_small_calls_of_sqlite_get_advice_for_sqlite_and_no_settings(

@@ -3,12 +3,15 @@ threads that are cancelled."""
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.streams.conftest import Start, expect_same
+from tests.streams.conftest import VICTIMS, Start, expect_same
+from tests.support.commands import run_command
 
 Build = Callable[[str], Path]
 USES = [
@@ -76,3 +79,19 @@ def test_such_a_stream_keeps_its_buffer_while_the_program_looks_at_the_size(
     buffered = start(program, mode, "count", streams="*.dat:size=64K")
     assert int(plain.stdout) >= 10000 and int(buffered.stdout) < 100
     assert buffered.files == plain.files
+
+
+@pytest.mark.parametrize("flags", [(), ("-O2", "-D_FORTIFY_SOURCE=2")], ids=["plain", "checked"])
+def test_formatted_output_to_a_descriptor_is_written_behind(
+    start: Start, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    if shutil.which("strace") is None:
+        pytest.skip("needs strace")
+    program = tmp_path / "lines"
+    run_command(["gcc", *flags, "-w", "-o", program, VICTIMS / "lines.c"], status=0)
+    plain = start(program, "dprintf")
+    expect_same(start(program, "dprintf", streams="*.txt:size=64K"), plain)
+    traced = ["strace", "-f", "-c", "-e", "trace=write", program, "dprintf"]
+    buffered = start(*traced, streams="*.txt:size=64K")
+    writes = re.findall(r"(\d+) +write$", buffered.stderr, re.MULTILINE)
+    assert buffered.files == plain.files and sum(map(int, writes)) < 100

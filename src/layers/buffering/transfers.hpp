@@ -5,7 +5,10 @@
 #include <pthread.h>
 #include <sys/ioctl.h>
 
-#include "layers/buffering/descriptors.hpp"
+#include <cstdarg>
+#include <cstdio>
+
+#include "layers/buffering/treatments.hpp"
 
 namespace pario::buffering {
 
@@ -54,6 +57,41 @@ struct TransferAt {
 };
 using ReadAt = TransferAt<buffers::read>;
 using WriteAt = TransferAt<buffers::write>;
+
+/// Formats a text; a positive flag asks for checks of the format. For the C library's own use.
+extern "C" int __vsnprintf_chk(char* text, std::size_t room, int flag, std::size_t size,
+                               const char* format, va_list values);
+
+/// vdprintf: the text is written as by write(2). The C library writes a long one, after the bytes
+/// before it.
+struct Print {
+  static int call(auto next, int descriptor, const char* format, auto values) {
+    return print(next, 0, descriptor, format, values);
+  }
+  static int call(auto next, int descriptor, int flag, const char* format, auto values) {
+    const auto plain = [&](int, const char*, auto) {
+      return next(descriptor, flag, format, values);
+    };
+    return print(plain, flag, descriptor, format, values);
+  }
+
+ private:
+  static int print(auto next, int flag, int descriptor, const char* format, auto values) {
+    constexpr std::size_t kRoom = 4096;
+    char text[kRoom];
+    if (handle_of(descriptor) == nullptr) return Sync::call(next, descriptor, format, values);
+    va_list copy;
+    va_copy(copy, values);
+    const int size = __vsnprintf_chk(text, kRoom, flag, kRoom, format, copy);
+    va_end(copy);
+    if (size < 0 || static_cast<std::size_t>(size) >= kRoom)
+      return Sync::call(next, descriptor, format, values);
+    const Pieces pieces(text, static_cast<std::size_t>(size));
+    const long result = transfer_pieces(buffers::write, descriptor, pieces, {});
+    return result != buffers::kPass ? static_cast<int>(set_errno(result))
+                                    : next(descriptor, format, values);
+  }
+};
 
 struct Seek {
   static off_t call(auto next, int descriptor, off_t offset, int whence) {

@@ -26,6 +26,19 @@ static void write_lines(int count) {
   }
 }
 
+/// Prints lines, a long one and a formatted size into the file, and prints the bytes.
+static int print_lines(void) {
+  static char large[9000];
+  memset(large, 'x', sizeof large - 1);
+  long bytes = 0;
+  for (int i = 0; i < 1000; ++i) bytes += dprintf(out, "line %d %s\n", i, "of text");
+  bytes += dprintf(out, "%s\n", large);
+  bytes += dprintf(out, "%s", "");
+  bytes += dprintf(out, "%d\n", dprintf(-1, "no file"));
+  printf("%ld\n", bytes);
+  return close(out);
+}
+
 int main(int argc, char** argv) {
   const char* how = argc > 1 ? argv[1] : "return";
   if (strcmp(how, "tiny") == 0) {
@@ -51,6 +64,7 @@ int main(int argc, char** argv) {
     ualarm(0, 0);
     return close(out);
   }
+  if (strcmp(how, "dprintf") == 0) return print_lines();
   write_lines(1000);
   if (strcmp(how, "_exit") == 0) _exit(0);
   if (strcmp(how, "abort") == 0) abort();

@@ -114,7 +114,7 @@ def queue_sentence(totals: KernelTotals | None) -> str:
     short."""
     if totals is None or totals.run_queue_share < QUEUED:
         return ""
-    busy = wording.plural(totals.busy, "busy process", "busy processes")
+    busy = wording.plural(totals.busy, "busy thread")
     processors = wording.plural(totals.processors, "processor")
     beside = "" if totals.busy > totals.processors else ", beside other programs"
     return (

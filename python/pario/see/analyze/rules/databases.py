@@ -31,6 +31,11 @@ def is_of_sqlite(subject: Scene) -> bool:
     return bool(find_sqlite(subject.facts)[subject.rows].any())
 
 
+def has_journal(subject: Scene) -> bool:
+    """Tell whether the files of a finding include one that SQLite makes beside a database."""
+    return any(_SQLITE.search(path) for path in subject.paths)
+
+
 def fixes_of_sqlite(subject: Scene, text: str) -> tuple[Fix, ...]:
     """Return a repair for SQLite if it makes the calls."""
     return (code(f"SQLite: {text}"),) if is_of_sqlite(subject) else ()

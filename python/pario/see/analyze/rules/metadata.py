@@ -202,7 +202,7 @@ def _per(writes: int, syncs: int) -> str:
 
 SYNCS = Rule(
     name="sync-storm",
-    remedy="calling fsync once",
+    remedy="syncing once",
     sees=(
         "fsync, fdatasync, msync or MPI_File_sync after (nearly) every write, or files opened"
         " with O_SYNC."

@@ -106,11 +106,7 @@ def _open_close_loops(facts: Facts) -> Iterator[Candidate]:
             ),
         ),
         fixes=(
-            *databases.fixes_of_sqlite(
-                subject,
-                "many statements in one transaction, or PRAGMA journal_mode=WAL, which keeps its"
-                " file.",
-            ),
+            *databases.fixes_of_sqlite(subject, _advise_sqlite(subject)),
             _advise_opens(subject, count, parsed),
         ),
         claims=[
@@ -186,6 +182,16 @@ def _describe_opens(subject: Scene, count: float, each: float, parsed: float) ->
             " file is needed again at once."
         ),
     }
+
+
+def _advise_sqlite(subject: Scene) -> str:
+    """The repair for files that SQLite opens: a journal is one of a transaction, a database one of
+    a connection."""
+    if databases.has_journal(subject):
+        return (
+            "many statements in one transaction, or PRAGMA journal_mode=WAL, which keeps its file."
+        )
+    return "one connection for all statements, which opens and parses the database once."
 
 
 def _advise_opens(subject: Scene, count: float, parsed: float) -> Fix:

@@ -26,7 +26,7 @@ MANY_STARTS = 50
 #: compilation. Interpreters need longer to start.
 SHORT, SHORT_INTERPRETED = 0.01, 0.04
 COMMON = 0.5  # of the processes of a storm that open a file
-_STARTERS = ("fork", "vfork", "posix_spawn", "posix_spawnp", "popen")
+_STARTERS = ("fork", "vfork", "posix_spawn", "posix_spawnp", "popen", "system")
 _INTERPRETERS = ("python", "perl", "ruby", "node", "java", "Rscript", "julia")
 _NAMED, _WORTH_NAMING = 3, 0.05  # programs of a title, and their part of the starts
 

@@ -282,7 +282,11 @@ def _fixes(writing: bool, stdio: bool, direct: bool) -> tuple[Fix, ...]:
                 " of once per value."
             ),
         )
-    python = "open(..., buffering=1 << 20)" + (" and no flush per line" if writing else "")
+    python = (
+        "open(..., buffering=1 << 20) and no flush per line"
+        if writing
+        else "open() with its default buffer, not buffering=0"
+    )
     cpp = " C++: '\\n' instead of std::endl." if writing else ""
     fortran = f"{'write' if writing else 'read'} whole arrays"
     return (
