@@ -352,7 +352,7 @@ def test_a_failed_save_leaves_no_complete_checkpoint(tmp_path: Path) -> None:
 
 
 def test_sizes_are_restored(tmp_path):
-    """Those of PyTorch itself: its class refuses ``tuple.__new__``."""
+    """The class of PyTorch itself refuses ``tuple.__new__``."""
     state = {"x": torch.ones(2), "shape": torch.Size([3, 4])}
     with checkpoint.Writer(None, tmp_path / "own", durable=False) as writer:
         checkpoint.save_state_dict(writer, 0, state)
