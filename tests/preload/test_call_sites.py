@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -246,11 +247,17 @@ def test_the_setting_switches_call_sites_off(trace: Trace, build: Compile, work:
 
 
 @pytest.mark.system
-def test_a_storm_of_processes_names_the_line_that_starts_them(trace: Trace, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("start", "program"), [('subprocess.run(["true"])', "true"), ('os.system("true")', r"(da)?sh")]
+)
+def test_a_storm_of_processes_names_the_line_that_starts_them(
+    trace: Trace, tmp_path: Path, start: str, program: str
+) -> None:
     script = tmp_path / "starts.py"
-    script.write_text('import subprocess\nfor n in range(100):\n    subprocess.run(["true"])\n')
+    script.write_text(f"import os, subprocess\nfor n in range(100):\n    {start}\n")
     run = trace(sys.executable, script)
     (storm,) = (one for one in analyze(run.job).findings if one.rule == "process-storm")
-    assert storm.title == "100 starts of programs for little work each: true 100"
+    title = "100 starts of programs for little work each: "
+    assert re.fullmatch(rf"{title}({program}) 100", storm.title)
     assert [(site.file, site.line) for site in storm.sites] == [(str(script), 3)]
     assert storm.sites[0].calls >= 100

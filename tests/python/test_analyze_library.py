@@ -273,3 +273,23 @@ def test_answers_that_several_rules_need_are_computed_once() -> None:
         *(2, 2, 3, 2)
     ]
     assert asked == [1, 2, 1]
+
+
+@pytest.mark.parametrize("through_mpi", [False, True])
+def test_locks_below_mpi_io_are_those_of_its_library(through_mpi: bool) -> None:
+    made = make_job(1, wall=20)
+    add_record(
+        made,
+        0,
+        "/scratch/log",
+        opens=1,
+        writes=100_000,
+        bytes_written=100_000 * 4096,
+        write_time=1.0,
+        locks=2_000_000,
+        lock_time=4.0,
+    )
+    if through_mpi:
+        add_record(made, 0, "/scratch/log", "mpiio", opens=1, writes=100_000, write_time=6.0)
+    (finding,) = (one for one in analyze(made).findings if one.rule == "lock-storm")
+    assert ("MPI_File_set_atomicity" in finding.fixes[0].text) is through_mpi

@@ -8,7 +8,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze.arrays import Floats, sums
-from pario.see.analyze.cells import find_rows
+from pario.see.analyze.cells import MPIIO, find_rows
 from pario.see.analyze.durations import FAILED
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, WAITING, Claim
@@ -24,6 +24,15 @@ MANY_ATTEMPTS = 50
 MANY_LOCKS = 1000
 PER_ACCESS = 0.5  # lock calls for each read or write: set and released around two accesses
 _FUNCTIONS = ("flock", "lockf", "lockf64", "fcntl_lock")
+_ADVICE = (
+    "Lock once for many records: collect them, and read or write them with few calls under one"
+    " lock. A file that no other process uses needs no lock."
+)
+_ADVICE_MPI = (
+    "The MPI library sets these locks: leave atomic mode (MPI_File_set_atomicity) where no rank"
+    " reads what another one is writing; if they protect writes around holes, switch data sieving"
+    " off (hint romio_ds_write=disable), or write collectively."
+)
 _FIXES = (
     code(
         "Lock only around the access itself, and only the bytes accessed (fcntl with a range);"
@@ -126,6 +135,13 @@ def _lock_storms(facts: Facts) -> Iterator[Candidate]:
         yield _lock_storm(facts, scene(facts, mask, facts.times.lock_seconds))
 
 
+def _is_of_mpi(subject: Scene) -> bool:
+    """Tell whether the files of a finding are open through MPI-IO, which locks parts of them."""
+    facts = subject.facts
+    opened = facts.file[facts.records["layer"] == MPIIO]
+    return bool(np.isin(facts.file[subject.rows], opened).all())
+
+
 def _lock_storm(facts: Facts, subject: Scene) -> Candidate:
     rows, count = subject.rows, float(subject.total("locks"))
     moves = float((facts.reads + facts.writes)[rows].sum())
@@ -152,10 +168,7 @@ def _lock_storm(facts: Facts, subject: Scene) -> Candidate:
             *databases.fixes_of_sqlite(
                 subject, "many statements in one transaction, or PRAGMA locking_mode=EXCLUSIVE."
             ),
-            code(
-                "Lock once for many records: collect them, and read or write them with few calls"
-                " under one lock. A file that no other process uses needs no lock."
-            ),
+            code(_ADVICE_MPI if _is_of_mpi(subject) else _ADVICE),
         ),
         claims=[Claim(lanes, WAITING, per_lane[lanes])],
         method=(
