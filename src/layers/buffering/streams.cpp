@@ -107,7 +107,18 @@ void add_entry(std::FILE* stream, const hints::StreamHints& hints, std::byte* me
     }
 }
 
-/// Calls `visit` with each entry with a buffer of this layer whose stream no other thread uses.
+/// True if this thread had locked a stream before its last lock: it is in a signal handler that has
+/// interrupted a call on the stream.
+bool is_interrupted(const std::FILE* stream) {
+  struct Lock {  // of the C library
+    int state, depth;
+    void* owner;
+  };
+  return reinterpret_cast<const Lock*>(stream->_lock)->depth > 1;
+}
+
+/// Calls `visit` with each entry with a buffer of this layer whose stream is not in use at this
+/// moment.
 template <class Visit>
 void for_each_buffer(Visit visit) {
   std::uint32_t left = stream_buffers.load(std::memory_order_relaxed);
@@ -117,7 +128,7 @@ void for_each_buffer(Visit visit) {
     if (stream == nullptr || entry.memory == nullptr) continue;
     --left;
     if (ftrylockfile(stream) != 0) continue;
-    visit(entry);
+    if (!is_interrupted(stream)) visit(entry);
     funlockfile(stream);
   }
 }
@@ -149,7 +160,9 @@ void restore_buffer(StreamEntry& entry) {
 }
 
 /// Writes the bytes that the program's own buffer would not hold.
-void write_bytes(StreamEntry& entry) {
+void write_bytes(const StreamEntry& entry) {
+  // Another thread may be writing the stream without its lock.
+  if (entry.own_mode == _IOFBF && has_unlocked_writer.load(std::memory_order_acquire)) return;
   const auto own = static_cast<std::size_t>(entry.own_mode == _IOFBF ? entry.file.st_blksize : 1);
   if (__fpending(entry.stream) >= own) flush_stream(entry.stream);
 }
@@ -272,7 +285,9 @@ void set_program_mode(std::FILE* stream, int mode) {
   const base::SavedErrno saved;
   flockfile(stream);
   entry->own_mode = mode;
-  if (mode != _IOFBF && has_other_uses(*entry)) restore_buffer(*entry);
+  if (mode != _IOFBF &&
+      (has_unlocked_writer.load(std::memory_order_acquire) || has_other_uses(*entry)))
+    restore_buffer(*entry);
   funlockfile(stream);
 }
 
