@@ -370,10 +370,10 @@ def test_the_commands_show_the_ratio(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["checkpoint", "show", "--quick", str(tmp_path / "run")]) == 0
     _, total, *_, row, tree = capsys.readouterr().out.splitlines()
     assert "compressed" not in tree
-    path = tmp_path / "run" / "step-00000000.h5"
+    path = tmp_path / "run" / "step-00000001.h5"
     stored = read_header(path).entries["state/model/w"].stored_bytes
     ratio = f"compressed, ratio {FULL.nbytes / stored:,.0f}"
-    assert "step 0, 5.60 MB (" in total and ratio in row, (total, row)
+    assert "step 1, 5.60 MB (" in total and ratio in row, (total, row)
     assert main(["checkpoint", "verify", str(tmp_path / "run")]) == 0
     loaded = checkpoint.load_state_dict(None, tmp_path / "run")
     assert loaded["epoch"] == 3 and is_equal(loaded["model"]["w"], FULL)
