@@ -423,8 +423,8 @@ def _summarize(area: Area, rows: Sequence[Row]) -> list[str]:
 _PEERS = (
     "The programs are those of tests/diagnosis, which pario's rules were made with. pario is right"
     " if its first finding names the problem; a peer, whose messages have no order, if any message"
-    " does. Drishti reads logs of Darshan, and dftracer's analyzer traces of dftracer, with its rules"
-    " for reads of POSIX applied to all calls. A peer that fails on a program is not right."
+    " does. Drishti reads logs of Darshan, and dftracer's analyzer traces of dftracer, with its"
+    " rules for reads of POSIX applied to all calls. A peer that fails on a program is not right."
 )
 
 
