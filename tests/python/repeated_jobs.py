@@ -63,6 +63,25 @@ def parse_settings(made: Job, opens: int, processes: tuple[int, ...] = (0,)) -> 
             add_events(made, process, path, kind, **when)
 
 
+def parse_to_append(made: Job, opens: int, parsing: float) -> None:
+    """A file of 10 kB that is opened, read and parsed, to write at its end and close it, with as
+    much work between the write and the close as before it."""
+    path, period = "/scratch/results.zip", 4 * parsing
+    counts = {"opens": opens, "closes": opens, "reads": opens, "writes": opens}
+    moved = {"bytes_read": 10_000 * opens, "end_read": 10_000, "bytes_written": 100 * opens}
+    add_record(made, 0, path, **counts, **moved, open_time=1e-6 * opens)
+    begin = np.arange(opens) * period
+    for kind, start, length in (
+        ("open", 0.0, 0),
+        ("read", 1e-6, 10_000),
+        ("write", parsing, 100),
+        ("close", 2 * parsing, 0),
+    ):
+        offset = {"read": 0, "write": 10_000}.get(kind, -1)
+        when = {"start": begin + start, "duration": 1e-7, "length": length, "offset": offset}
+        add_events(made, 0, path, kind, **when)
+
+
 def copy_again(made: Job, times: int, targets: bool) -> None:
     """A file of 16 MiB that the kernel copies again and again: to files that are removed, or to
     sockets."""

@@ -19,6 +19,7 @@ from tests.python.repeated_jobs import (
     parse_headers,
     parse_log,
     parse_settings,
+    parse_to_append,
     read_columns,
     set_views,
 )
@@ -190,6 +191,14 @@ def test_files_whose_parsing_takes_longer_than_their_opens_need_no_kept_handles(
     found = find(made, "open-close-loop")
     assert "opened and parsed" in found.title and "inside the program" in found.why_not
     assert "keep the result" in found.fixes[0].text and not found.settings
+
+
+def test_parsing_before_a_write_of_the_same_open_is_promised() -> None:
+    made = job(wall=21.0)
+    parse_to_append(made, 1000, 5e-3)
+    found = find(made, "open-close-loop")
+    assert found.seconds == pytest.approx(1000 * 5e-3, rel=0.05)
+    assert "opened and parsed" in found.title
 
 
 @pytest.mark.parametrize(

@@ -80,8 +80,8 @@ class Spans:
 
 
 def find_reading_spans(job: Job) -> Spans:
-    """Return the times in which files were open to be read and not written, without their open and
-    close calls; known of rows with an event of each of these calls."""
+    """Return the times in which files were open to be read, until the first write, without their
+    open and close calls; known of rows with an event of each of these calls."""
     events, rows = job.events, len(job.records)
     opens, closes = (_Calls.of(job, kind) for kind in ("open", "close"))
     known = (opens.count(rows) == job.records["opens"]) & (opens.count(rows) > 0)
@@ -92,13 +92,11 @@ def find_reading_spans(job: Job) -> Spans:
     reads, writes = (
         _Calls.of(job, kind).sort(events["start"], job.wall) for kind in ("read", "write")
     )
-    read, written = (
-        np.searchsorted(calls, end) > np.searchsorted(calls, begin) for calls in (reads, writes)
-    )
-    only_read = read & ~written
-    row = np.sort(opens.row)[only_read]
+    end = np.minimum(end, np.append(writes, np.inf)[np.searchsorted(writes, begin)])
+    read = np.searchsorted(reads, end) > np.searchsorted(reads, begin)
+    row = np.sort(opens.row)[read]
     shift = row * _period(job.wall)
-    return Spans(row, begin[only_read] - shift, end[only_read] - shift, known)
+    return Spans(row, begin[read] - shift, end[read] - shift, known)
 
 
 def find_repeated_spans(job: Job, rows: Ints, rewound: Ints | None = None) -> Spans:
