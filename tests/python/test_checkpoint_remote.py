@@ -323,7 +323,7 @@ def test_commands_read_and_write_checkpoints_in_a_store(
     assert main(["checkpoint", "convert", str(tmp_path / "run"), url]) == 0
     assert main(["checkpoint", "ls", url]) == 0
     row = capsys.readouterr().out.splitlines()[-1]
-    assert row.split()[0] == "0" and row.endswith("step-00000000.h5") and "2.4" in row
+    assert row.split()[0] == "1" and row.endswith("step-00000001.h5") and "2.4" in row
     assert main(["checkpoint", "verify", url, "--all"]) == 0
     assert main(["checkpoint", "convert", url, str(tmp_path / "w.safetensors")]) == 0
     assert (checkpoint.read_safetensors(tmp_path / "w.safetensors")["w"] == FULL).all()

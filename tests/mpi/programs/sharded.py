@@ -96,7 +96,7 @@ def main(directory: str) -> None:
     for content, said in (
         (
             {"model": {"rows": distribute_tensor(torch.zeros(7, 4), mesh, WAYS["rows"][1])}},
-            "has shape [7, 5], its target tensor [7, 4]",
+            "has shape [7, 5], its target [7, 4]",
         ),
         ({"model": {"new": torch.zeros(1)}}, "has no array 'state/model/new'"),
     ):
