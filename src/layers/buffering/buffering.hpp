@@ -72,36 +72,6 @@ inline buffers::Handle* handle_of(int descriptor) {
   return handle_table[descriptor].load(std::memory_order_acquire);
 }
 
-// ---- buffers of streams (streams.cpp)
-//
-// The program sees the bytes that its own buffers would let it see: of a stream that it made
-// unbuffered or line-buffered all bytes, of another one those that fill its buffer.
-
-/// Open streams with a buffer of this layer.
-extern std::atomic<std::uint32_t> stream_buffers;
-
-/// Before a call on a descriptor: writes the bytes of the streams on it.
-void write_streams_on(int descriptor);
-/// Before a call that looks at a file by name: writes the bytes of its streams. False: there are
-/// none.
-bool write_streams_of(const struct stat& file);
-/// Before a call that lets other processes look at any file, such as a lock or a new process.
-void write_all_streams();
-/// Gives streams of a file back the buffers that the program set: it uses the file in another way,
-/// too.
-void restore_streams_of(const struct stat& file);
-void restore_streams_on(int descriptor);
-
-/// The handle of a descriptor that the program uses in a call, as handle_of.
-inline buffers::Handle* handle_in_call(int descriptor) {
-  buffers::Handle* handle = handle_of(descriptor);
-  if (handle == nullptr && stream_buffers.load(std::memory_order_relaxed) != 0)
-    write_streams_on(descriptor);
-  return handle;
-}
-
-// ---- more of descriptors
-
 /// The offset of the next transfer of a buffered descriptor.
 std::optional<std::uint64_t> position(int descriptor);
 
@@ -143,5 +113,31 @@ bool has_buffer(const std::FILE* stream);
 /// Writes the pending bytes of a stream without a request of the program. False, with errno: they
 /// are lost, and a message says so.
 bool flush_stream(std::FILE* stream);
+
+// The program sees the bytes that its own buffers would let it see: of a stream that it made
+// unbuffered or line-buffered all bytes, of another one those that fill its buffer.
+
+/// Open streams with a buffer of this layer.
+extern std::atomic<std::uint32_t> stream_buffers;
+
+/// Before a call on a descriptor: writes the bytes of the streams on it.
+void write_streams_on(int descriptor);
+/// Before a call that looks at a file by name: writes the bytes of its streams. False: there are
+/// none.
+bool write_streams_of(const struct stat& file);
+/// Before a call that lets other processes look at any file, such as a lock or a new process.
+void write_all_streams();
+/// Gives streams of a file back the buffers that the program set: it uses the file in another way,
+/// too.
+void restore_streams_of(const struct stat& file);
+void restore_streams_on(int descriptor);
+
+/// The handle of a descriptor that the program uses in a call, as handle_of.
+inline buffers::Handle* handle_in_call(int descriptor) {
+  buffers::Handle* handle = handle_of(descriptor);
+  if (handle == nullptr && stream_buffers.load(std::memory_order_relaxed) != 0)
+    write_streams_on(descriptor);
+  return handle;
+}
 
 }  // namespace pario::buffering
