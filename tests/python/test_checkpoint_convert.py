@@ -216,7 +216,7 @@ def test_an_array_that_is_read_in_pieces_is_saved_as_a_whole(
 
     array = LazyArray(shape, whole.dtype, read, (1,) * len(shape))
     monkeypatch.setattr(convert_module, "_read", lambda *_, **__: {"a": array})
-    monkeypatch.setattr(convert_module, "_is_of_pario", lambda *_: False)
+    monkeypatch.setattr(convert_module, "_find_format", lambda path, _: ("orbax", path))
     convert(tmp_path / "source", tmp_path / "run")
     found = checkpoint.load_state_dict(None, tmp_path / "run")["a"]
     assert (found.dtype, found.shape) == (whole.dtype, shape)

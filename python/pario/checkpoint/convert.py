@@ -87,12 +87,14 @@ def convert(
     found, _copies = _find_source(source, step)  # which stay until the end
     if place and resolve(place) == resolve(found):
         raise CheckpointError(f"{place}: is the source; expected another place for the result")
-    if to == "pario" and not select and _is_of_pario(found, step):
+    form, found = _find_format(found, step)
+    if form == to == "pario" and not select:
         return _copy_arrays(load(None, found, step=step), place or os.fspath(target), compress), []
-    state = _select(_read(found, step, allow_pickle=allow_pickle, lazy=to == "orbax"), select)
+    read = _read(form, found, step, allow_pickle=allow_pickle, lazy=to == "orbax")
+    state = _select(read, select)
     if place is None or to == "pario":
         saved = map_leaves(_to_saved, state)
-        return _write_pario(place or os.fspath(target), found, saved, compress), []
+        return _write_pario(place or os.fspath(target), form, saved, compress), []
     if to == "orbax":
         return write_orbax(place, map_leaves(_to_array, state)), []
     state = map_leaves(lambda one: one.load() if isinstance(one, LazyArray) else one, state)
@@ -127,11 +129,17 @@ def _to_array(value: Any) -> Any:
     return array if hasattr(np, kind) else array.view(type_of_note(kind, array.dtype))
 
 
-def _is_of_pario(path: Path, step: int | None) -> bool:
-    """False for the formats of others; a safetensors file may be one of pario, too."""
-    if is_of_dcp(path) or find_checkpoint(path, step) or (path / _INDEX).is_file():
-        return False
-    return path.suffix != ".safetensors" or read_identity(path) is not None
+def _find_format(path: Path, step: int | None) -> tuple[str, Path]:
+    """The format of a source (pario, dcp, orbax, safetensors, or shards of it), and its path. A
+    safetensors file may be a checkpoint of pario, too."""
+    if is_of_dcp(path):
+        return "dcp", path
+    if found := find_checkpoint(path, step):
+        return "orbax", found
+    if (path / _INDEX).is_file():
+        return "shards", path
+    is_foreign = path.suffix == ".safetensors" and not read_identity(path)
+    return "safetensors" if is_foreign else "pario", path
 
 
 def _copy_arrays(state: State, target: Path | str, compress: str | None) -> Path:
@@ -146,14 +154,17 @@ def _copy_arrays(state: State, target: Path | str, compress: str | None) -> Path
         return writer.save(state.step, saved, state.attrs)
 
 
-def _read(path: Path, step: int | None, *, allow_pickle: bool, lazy: bool) -> dict[str, Any]:
-    if is_of_dcp(path):
+def _read(
+    form: str, path: Path, step: int | None, *, allow_pickle: bool, lazy: bool
+) -> dict[str, Any]:
+    """Reads a state in a format that :func:`_find_format` returns."""
+    if form == "dcp":
         return _read_dcp(path, allow_pickle=allow_pickle)
-    if found := find_checkpoint(path, step):
-        return read_orbax(found)
-    if (path / _INDEX).is_file():
+    if form == "orbax":
+        return read_orbax(path)
+    if form == "shards":
         return _read_shards(path)
-    if path.suffix == ".safetensors" and not read_identity(path):  # it may be both
+    if form == "safetensors":
         return read_safetensors(path)
     state = load(None, path, step=step)
     if lazy:
@@ -205,11 +216,9 @@ def _select(state: dict[str, Any], key: str) -> dict[str, Any]:
     return found
 
 
-def _write_pario(
-    path: Path | str, source: Path, state: dict[str, Any], compress: str | None
-) -> Path:
+def _write_pario(path: Path | str, form: str, state: dict[str, Any], compress: str | None) -> Path:
     store = open_store(path)
-    if is_of_dcp(source):  # its values may need pickles
+    if form == "dcp":  # its values may need pickles
         from torch.distributed import checkpoint as dcp
 
         from pario.checkpoint.dcp import Writer as Storage

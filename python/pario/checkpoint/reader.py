@@ -201,8 +201,6 @@ class State(Mapping[str, types.Array]):
             If there is no such array.
         """
         layout = self._entry(name).layout
-        if not layout.note:
-            return layout.dtype
         with _naming(self._header, name):
             return types.type_of_note(layout.note, layout.dtype)
 

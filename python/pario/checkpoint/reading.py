@@ -173,7 +173,7 @@ class Reading:
         if targets is None:
             return [np.empty(box.shape, layout.dtype) for box in request.boxes]
         found = []
-        saved = types.type_of_note(layout.note, layout.dtype) if layout.note else layout.dtype
+        saved = types.type_of_note(layout.note, layout.dtype)
         for box, target in zip(request.boxes, targets, strict=True):
             if not isinstance(target, np.ndarray):
                 raise CheckpointError(

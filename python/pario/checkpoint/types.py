@@ -104,10 +104,12 @@ def is_number(note: str) -> bool:
 
 
 def type_of_note(note: str, stored: Type) -> Type:
-    """The type that a note names, for elements stored as ``stored``.
+    """The type that a note names, for elements stored as ``stored``; that type without a note.
 
     Raises CheckpointError where its package is missing, or where a damaged note does not fit.
     """
+    if not note:
+        return stored
     try:
         found = np.dtype(note) if note[:1] in _ORDERS else _of_package(note)
         fits = stored_type(found) == stored

@@ -215,10 +215,11 @@ def split_members(record: Any) -> dict[str, Any]:
         for member in archive:
             key, extension = split_name(member.name)
             content = archive.extractfile(member) if member.isfile() and extension else None
-            if content and extension in members:
+            if not content:
+                continue
+            if extension in members:
                 raise ParioError(f"{member.name}: a second member '{extension}' of its sample")
-            if content:
-                members["__key__"], members[extension] = key, content.read()
+            members["__key__"], members[extension] = key, content.read()
     return members
 
 
