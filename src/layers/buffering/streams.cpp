@@ -121,6 +121,7 @@ bool is_interrupted(const std::FILE* stream) {
 /// moment.
 template <class Visit>
 void for_each_buffer(Visit visit) {
+  const base::SavedErrno saved;
   std::uint32_t left = stream_buffers.load(std::memory_order_relaxed);
   for (StreamEntry& entry : entries) {
     if (left == 0) return;
@@ -292,7 +293,6 @@ void set_program_mode(std::FILE* stream, int mode) {
 }
 
 void write_streams_on(int descriptor) {
-  const base::SavedErrno saved;
   for_each_buffer([&](StreamEntry& entry) {
     if (entry.stream->_fileno == descriptor) write_or_restore(entry);
   });
@@ -300,7 +300,6 @@ void write_streams_on(int descriptor) {
 
 bool write_streams_of(const struct stat& file) {
   bool found = false;
-  const base::SavedErrno saved;
   for_each_buffer([&](StreamEntry& entry) {
     if (!is_of(entry, file)) return;
     found = true;
@@ -310,21 +309,18 @@ bool write_streams_of(const struct stat& file) {
 }
 
 void write_all_streams() {
-  const base::SavedErrno saved;
   for_each_buffer([](StreamEntry& entry) {
     if (entry.own_mode != _IOFBF) write_or_restore(entry);
   });
 }
 
 void restore_streams_of(const struct stat& file) {
-  const base::SavedErrno saved;
   for_each_buffer([&](StreamEntry& entry) {
     if (is_of(entry, file)) restore_buffer(entry);
   });
 }
 
 void restore_streams_on(int descriptor) {
-  const base::SavedErrno saved;
   for_each_buffer([&](StreamEntry& entry) {
     if (entry.stream->_fileno == descriptor) restore_buffer(entry);
   });

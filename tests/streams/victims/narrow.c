@@ -1,5 +1,5 @@
 // narrow MODE HOW: writes lines to a stream that is unbuffered (none) or line-buffered (line), and
-// uses the file in another way after each line. Prints what it sees.
+// uses the file in another way after each line. Prints the results of these uses.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <spawn.h>
