@@ -19,6 +19,7 @@ import pytest
 
 from pario import checkpoint, objects
 from pario.checkpoint import CheckpointError, Keep, Writer, remote
+from pario.checkpoint.convert import convert
 from pario.checkpoint.geometry import whole
 from pario.checkpoint.manifest import Manifest
 from pario.checkpoint.remote import RemoteStore
@@ -277,18 +278,36 @@ def test_a_killed_upload_leaves_the_earlier_checkpoint(s3: Proxy, url: str, tmp_
     assert list(stage.iterdir()) == [] and checkpoint.load(None, url).step == 3
 
 
-def test_a_damaged_object_is_named_and_the_older_one_is_loaded(s3: Proxy, url: str) -> None:
+def test_a_damaged_object_is_named_and_the_older_one_is_loaded(
+    s3: Proxy, url: str, tmp_path: Path
+) -> None:
     save(url, range(1, 3))
     address = f"{s3.address}{url.removeprefix('s3:/')}/step-00000002.h5"
     content = get(address)
     put(address, content[:5000])
-    with pytest.warns(UserWarning, match=r"step-00000002\.h5.*; it is skipped"):
+    with pytest.warns(UserWarning, match=rf"^{url}/step-00000002\.h5.*; it is skipped"):
         state = checkpoint.load(None, url)
-    assert state.step == 1
+    assert state.step == 1 and state.name == f"{url}/step-00000001.h5"
+    with pytest.raises(CheckpointError, match=f"^{state.name} was not saved by save_state_dict"):
+        checkpoint.load_state_dict(None, state.name)
     at = content.index((FULL + 2)[100].tobytes())
     put(address, content[:at] + b"\1" + content[at + 1 :])
-    with pytest.raises(CheckpointError, match=r"array 'T'.*is not what was saved"):
+    of_array = rf"^{url}/step-00000002\.h5: array 'T'.*is not what was saved"
+    with pytest.raises(CheckpointError, match=of_array):
         checkpoint.load(None, f"{url}/step-00000002.h5")["T"]
+    with pytest.raises(CheckpointError, match=of_array):
+        convert(url, tmp_path / "copy")
+
+
+def test_a_damaged_compressed_object_is_named(s3: Proxy, url: str) -> None:
+    save(url, range(1, 2), compress="zstd")
+    address = f"{s3.address}{url.removeprefix('s3:/')}/step-00000001.h5"
+    content = bytearray(get(address))
+    at = content.index(b"\x28\xb5\x2f\xfd") + 100  # in a frame of zstd
+    content[at : at + 8] = bytes(8)
+    put(address, bytes(content))
+    with pytest.raises(CheckpointError, match=rf"^{url}/step-00000001\.h5: array 'T'"):
+        checkpoint.load(None, url)["T"]
 
 
 def test_a_place_without_checkpoints_is_named(s3: Proxy, url: str) -> None:

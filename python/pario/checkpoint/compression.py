@@ -22,7 +22,7 @@ from pario.checkpoint.checksum import chunk_sums, grid_of
 from pario.checkpoint.container import LEVEL, shuffled_bytes
 from pario.checkpoint.errors import CheckpointError, DamageError
 from pario.checkpoint.geometry import Box, Shape
-from pario.checkpoint.header import Entry
+from pario.checkpoint.header import Entry, Header
 from pario.checkpoint.lazy import Lazy
 from pario.checkpoint.transfer import Move, open_file, read_all
 from pario.checkpoint.types import Array
@@ -142,7 +142,7 @@ def _fill_up(elements: Array, chunk: Shape) -> Array:
 
 
 def read_compressed(
-    path: str,
+    header: Header,
     entry: Entry,
     box: Box,
     data: Array,
@@ -158,12 +158,12 @@ def read_compressed(
     for :func:`open_file`. Raises DamageError that names the first damaged chunk.
     """
     done = 0
-    with open_file(path, os.O_RDONLY, opened) as file:
+    with open_file(header.path, os.O_RDONLY, opened) as file:
 
         def read(found: tuple[int, Box]) -> int:
             number, chunk = found
             common = chunk.meet(box)
-            elements = _read_chunk(file, path, entry, number, chunk, verify=verify)
+            elements = _read_chunk(file, header, entry, number, chunk, verify=verify)
             data[common.within(box)] = elements[common.within(chunk)]
             return common.size * data.dtype.itemsize
 
@@ -184,7 +184,7 @@ def _list_chunks(entry: Entry, box: Box) -> Iterator[tuple[int, Box]]:
 
 
 def _read_chunk(
-    file: int, path: str, entry: Entry, number: int, box: Box, *, verify: bool
+    file: int, header: Header, entry: Entry, number: int, box: Box, *, verify: bool
 ) -> Array:
     """The elements of a chunk. Raises DamageError."""
     grid, layout = entry.grid(number), entry.layout
@@ -192,12 +192,12 @@ def _read_chunk(
     at = grid.number(box.begin)
     place, size = entry.frames_of(number)[at].tolist()
     try:
-        _read_frame(file, path, place, size, chunk)
+        _read_frame(file, header.path, place, size, chunk)
     except ValueError as error:
-        raise DamageError(path, f"{entry.damage_text(number, box)}: {error}") from error
+        raise DamageError(header.name, f"{entry.damage_text(number, box)}: {error}") from error
     elements = chunk[tuple(slice(length) for length in box.shape)]
     if verify and chunk_sums(elements, box, grid, layout.shape)[1][0] != entry.sums_of(number)[at]:
-        raise DamageError(path, entry.damage_text(number, box))
+        raise DamageError(header.name, entry.damage_text(number, box))
     return elements
 
 

@@ -23,9 +23,9 @@ from pario.checkpoint.lazy import LazyArray
 from pario.checkpoint.marker import METADATA, is_of_dcp
 from pario.checkpoint.orbax_form import find_checkpoint, lazy_array, read_orbax, write_orbax
 from pario.checkpoint.reader import State, load
-from pario.checkpoint.remote import Copies, open_store
+from pario.checkpoint.remote import open_store
 from pario.checkpoint.safetensors_files import read_safetensors, write_safetensors
-from pario.checkpoint.states import array_of_leaf, load_state_dict, save_state_dict
+from pario.checkpoint.states import array_of_leaf, read_state_dict, save_state_dict
 from pario.checkpoint.tensors import is_tensor, to_array, to_tensor
 from pario.checkpoint.trees import rebuild
 from pario.checkpoint.types import type_of_note
@@ -84,13 +84,16 @@ def convert(
     if is_url(target) and to != "pario":
         raise CheckpointError(f"{target}: to {to}; expected to pario, or a local path")
     place = None if is_url(target) else local_path(target, CheckpointError)
-    found, _copies = _find_source(source, step)  # which stay until the end
-    if place and resolve(place) == resolve(found):
+    if place and not is_url(source) and resolve(place) == resolve(source):
         raise CheckpointError(f"{place}: is the source; expected another place for the result")
-    form, found = _find_format(found, step)
-    if form == to == "pario" and not select:
-        return _copy_arrays(load(None, found, step=step), place or os.fspath(target), compress), []
-    read = _read(form, found, step, allow_pickle=allow_pickle, lazy=to == "orbax")
+    form, found = _find_format(source, step)
+    if form == "pario":
+        opened = load(None, found, step=step)
+        if to == "pario" and not select:
+            return _copy_arrays(opened, place or os.fspath(target), compress), []
+        read = _read_lazily(opened) if to == "orbax" else _read_pario(opened)
+    else:
+        read = _read(form, Path(found), allow_pickle=allow_pickle)
     state = _select(read, select)
     if place is None or to == "pario":
         saved = map_leaves(_to_saved, state)
@@ -101,14 +104,6 @@ def convert(
     if to == "safetensors":
         return _write_safetensors(place, state, shard_bytes)
     return _write_dcp(place, state), []
-
-
-def _find_source(source: str | os.PathLike[str], step: int | None) -> tuple[Path, Copies | None]:
-    """The local path of a source, and the copies that hold it if it is a URL."""
-    if not is_url(source):
-        return local_path(source, CheckpointError), None
-    copies = Copies(os.fspath(source))
-    return Path(copies.find(step, verify=True)[0].path), copies
 
 
 def _to_saved(value: Any) -> Any:
@@ -129,9 +124,12 @@ def _to_array(value: Any) -> Any:
     return array if hasattr(np, kind) else array.view(type_of_note(kind, array.dtype))
 
 
-def _find_format(path: Path, step: int | None) -> tuple[str, Path]:
-    """The format of a source (pario, dcp, orbax, safetensors, or shards of it), and its path. A
-    safetensors file may be a checkpoint of pario, too."""
+def _find_format(source: str | os.PathLike[str], step: int | None) -> tuple[str, Path | str]:
+    """The format of a source (pario, dcp, orbax, safetensors, or shards of it), and its path or
+    URL. A safetensors file may be a checkpoint of pario, too."""
+    if is_url(source):
+        return "pario", os.fspath(source)
+    path = local_path(source, CheckpointError)
     if is_of_dcp(path):
         return "dcp", path
     if found := find_checkpoint(path, step):
@@ -154,22 +152,19 @@ def _copy_arrays(state: State, target: Path | str, compress: str | None) -> Path
         return writer.save(state.step, saved, state.attrs)
 
 
-def _read(
-    form: str, path: Path, step: int | None, *, allow_pickle: bool, lazy: bool
-) -> dict[str, Any]:
-    """Reads a state in a format that :func:`_find_format` returns."""
+def _read(form: str, path: Path, *, allow_pickle: bool) -> dict[str, Any]:
+    """Reads a state in a format of another library that :func:`_find_format` returns."""
     if form == "dcp":
         return _read_dcp(path, allow_pickle=allow_pickle)
     if form == "orbax":
         return read_orbax(path)
     if form == "shards":
         return _read_shards(path)
-    if form == "safetensors":
-        return read_safetensors(path)
-    state = load(None, path, step=step)
-    if lazy:
-        return _read_lazily(state)
-    return load_state_dict(None, path, step=step) if TREE in state else dict(state)
+    return read_safetensors(path)
+
+
+def _read_pario(state: State) -> dict[str, Any]:
+    return read_state_dict(state) if TREE in state else dict(state)
 
 
 def _read_shards(path: Path) -> dict[str, Any]:
@@ -193,7 +188,7 @@ def _read_lazily(state: State) -> dict[str, Any]:
     def leaf(about: Mapping[str, Any]) -> Any:
         name = array_of_leaf(about)
         if "array" not in about and "tensor" not in about:
-            raise CheckpointError(f"{state.path}: '{name}' is bytes, which Orbax cannot hold")
+            raise CheckpointError(f"{state.name}: '{name}' is bytes, which Orbax cannot hold")
         if about.get("scalar"):
             return state[name][()]
         array = lazy_array(state, name)

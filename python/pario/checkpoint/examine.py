@@ -41,7 +41,7 @@ def read_box(
             return np.asarray(source.read(entry.layout.name, box.within(whole(entry.layout.shape))))
     data = np.empty(box.shape, entry.layout.dtype)
     if entry.frames is not None:
-        read_compressed(header.path, entry, box, data)
+        read_compressed(header, entry, box, data)
         return data
     for file, moves in entry.moves(box, data).items():
         transfer.read(header.file(file), moves, opened=descriptor(file))
@@ -139,7 +139,7 @@ def differences(one: Header, other: Header, tolerance: float, show: Show = silen
     done = 0
     for name in dict.fromkeys([*one.entries, *other.entries]):
         if name not in other.entries or name not in one.entries:
-            yield f"array '{name}': only in {(one if name in one.entries else other).path}"
+            yield f"array '{name}': only in {(one if name in one.entries else other).name}"
             continue
         difference = _difference(one, other, name, tolerance)
         if difference:

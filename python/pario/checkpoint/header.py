@@ -133,6 +133,12 @@ class Header:
     about: Mapping[str, Any]  # program, time and hosts of the save
     entries: Mapping[str, Entry]
     format: int = FORMAT  # 0: of another program
+    url: str = ""  # the object that was copied to the path
+
+    @property
+    def name(self) -> str:
+        """The URL or path of the checkpoint, for messages."""
+        return self.url or self.path
 
     def file(self, name: str) -> str:
         """The path of a file of the checkpoint, by its name in extents."""
@@ -140,7 +146,7 @@ class Header:
 
     def describe_missing(self, name: str) -> str:
         """The message for an array that the checkpoint does not have."""
-        return f"{self.path} has no array '{name}'; it has {', '.join(self.entries) or 'none'}"
+        return f"{self.name} has no array '{name}'; it has {', '.join(self.entries) or 'none'}"
 
 
 def read_header(path: str | os.PathLike[str], *, verify: bool = True) -> Header:

@@ -113,6 +113,8 @@ class State(Mapping[str, types.Array]):
         Program, versions, hosts, ranks and time of the save; empty in files of other programs.
     path : pathlib.Path
         The file that HDF5 programs open.
+    name : str
+        The path, or the URL of an object that was copied to it; errors have it.
     skipped : list of str
         Messages about checkpoints that could not be read.
 
@@ -140,7 +142,7 @@ class State(Mapping[str, types.Array]):
         copies: Copies | None = None,
     ) -> None:
         self._ranks, self._header, self._verify = ranks, header, verify
-        self.step, self.path = header.step, Path(header.path)
+        self.step, self.path, self.name = header.step, Path(header.path), header.name
         self.attrs, self.about = dict(header.attrs), dict(header.about)
         self.skipped = list(skipped)
         self._marks = marks  # of rank 0
@@ -416,4 +418,4 @@ def _naming(header: Header, name: str) -> Iterator[None]:
     try:
         yield
     except CheckpointError as error:
-        raise CheckpointError(f"{header.path}: array '{name}': {error}") from error
+        raise CheckpointError(f"{header.name}: array '{name}': {error}") from error

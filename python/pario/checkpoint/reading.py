@@ -75,7 +75,7 @@ class Reading:
 
     def __init__(self, ranks: Ranks, header: Header, files: NodeFiles, *, verify: bool) -> None:
         self._ranks, self._header, self._files, self._verify = ranks, header, files, verify
-        self._what = f"reading {header.path}"
+        self._what = f"reading {header.name}"
         self._requests: list[_Request] = []
         self._read: dict[str, list[types.Array]] = {}  # by array, the elements as in the file
         self._moves: dict[str, list[transfer.Move]] = {}  # by file
@@ -281,7 +281,7 @@ class Reading:
     def _transfer(self, agreed: _Agreed) -> list[int | None]:
         """Reads and checks this rank's parts. Returns :meth:`_check` of each request."""
         failed: list[BaseException] = []  # raised at the end: other ranks wait in collective calls
-        text = f"loading {self._header.path}"
+        text = f"loading {self._header.name}"
         with show_long_work(text, here=self._ranks.rank == 0) as show:
             with defer_interrupt(failed):
                 self._read_shared_arrays(self._ranks.moving(show), failed)
@@ -315,7 +315,7 @@ class Reading:
 
     def _read_compressed(self, entry: Entry, box: Box, data: types.Array, show: Show) -> None:
         read_compressed(
-            self._header.path,
+            self._header,
             entry,
             box,
             data,
@@ -388,7 +388,7 @@ class Reading:
 
     def _raise_damage(self, entry: Entry, number: int, found: types.Array) -> None:
         for text in describe_damage(entry, number, found):
-            raise CheckpointError(f"{self._header.path}: {text}")
+            raise CheckpointError(f"{self._header.name}: {text}")
 
     def _find_damaged(self, sums: list[list[int | None]]) -> list[str]:
         """The names of arrays whose checksum differs, on rank 0."""
@@ -418,6 +418,6 @@ class Reading:
         ]
         more = [f"and {len(texts) - _MOST_DAMAGES} more"] if len(texts) > _MOST_DAMAGES else []
         raise CheckpointError(
-            f"{self._header.path}: {'; '.join([*texts[:_MOST_DAMAGES], *more])}; load(step=...)"
+            f"{self._header.name}: {'; '.join([*texts[:_MOST_DAMAGES], *more])}; load(step=...)"
             " takes an older one"
         )

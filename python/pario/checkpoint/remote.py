@@ -257,9 +257,11 @@ class Copies:
                 path = directory / name
                 try:
                     self._copy(path)
-                    return read_header(path, verify=verify), skipped
+                    header = read_header(path, verify=verify)
+                    return replace(header, url=f"{self._url}/{name}"), skipped
                 except CheckpointError as error:
-                    skipped.append(f"{error}; it is skipped")
+                    text = str(error).replace(str(path), f"{self._url}/{name}")
+                    skipped.append(f"{text}; it is skipped")
                     path.unlink(missing_ok=True)
                 if self._names(step) != names:
                     break  # a Writer has published a newer one, and removed this one

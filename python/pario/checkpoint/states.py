@@ -141,16 +141,14 @@ def load_state_dict(
     ...     checkpoint.load_state_dict(None, path)
     {'lr': [0.1, 0.01]}
     """
-    state = load(comm, path, step=step)
+    return read_state_dict(load(comm, path, step=step), into)
+
+
+def read_state_dict(state: State, into: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """As :func:`load_state_dict`, of an opened checkpoint."""
     if TREE not in state:
-        raise CheckpointError(f"{state.path} was not saved by save_state_dict")
-    return _read_state(state, json.loads(state[TREE].tobytes()), into)
-
-
-def _read_state(
-    state: State, tree: Mapping[str, Any], into: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    """Reads the arrays of a described state, into those of ``into`` where it has them."""
+        raise CheckpointError(f"{state.name} was not saved by save_state_dict")
+    tree: Mapping[str, Any] = json.loads(state[TREE].tobytes())
     targets = {} if into is None else dict(_targets(tree, into, "state", state))
     shards = {name: shards_of(one) if is_tensor(one) else None for name, one in targets.items()}
     parts = {
@@ -237,7 +235,7 @@ def _parts(state: State, name: str, target: Any, shards: Shards | None) -> list[
     shape = shards.shape if shards else tuple(target.shape)
     if shape != state.shape(name):
         raise CheckpointError(
-            f"{state.path}: array '{name}' has shape {list(state.shape(name))}, its target"
+            f"{state.name}: array '{name}' has shape {list(state.shape(name))}, its target"
             f" {list(shape)}"
         )
     return [*parts_to_read(shards)] if shards else None
@@ -251,7 +249,7 @@ def _targets(
     if is_tensor(value) or isinstance(value, np.ndarray):
         found = (tree or {}).get("tensor") or (tree or {}).get("array")
         if found is None:
-            raise CheckpointError(f"{state.path} has no array '{name}'")
+            raise CheckpointError(f"{state.name} has no array '{name}'")
         _require_fit(state, found, (tree or {}).get("type"), value)
         yield found, value
     elif isinstance(value, Mapping):
@@ -268,11 +266,11 @@ def _require_fit(state: State, name: str, kind: str | None, target: Any) -> None
     own = kind_of(target) if is_tensor(target) else target.dtype.name
     if not keeps_values(saved, own):
         raise CheckpointError(
-            f"{state.path}: the elements of array '{name}' are {saved}, those of its target {own},"
+            f"{state.name}: the elements of array '{name}' are {saved}, those of its target {own},"
             " which does not hold their values"
         )
     if isinstance(target, np.ndarray) and not target.flags.writeable:
-        raise CheckpointError(f"{state.path}: the target of array '{name}' is read-only")
+        raise CheckpointError(f"{state.name}: the target of array '{name}' is read-only")
 
 
 def _arrays(state: Mapping[str, Any]) -> dict[str, Any]:

@@ -269,7 +269,7 @@ def _show(arguments: argparse.Namespace) -> int:
         )
     if arguments.json:
         document = {
-            "path": header.path,
+            "path": header.name,
             "format": header.format,
             "step": header.step,
             "attrs": header.attrs,
@@ -280,7 +280,7 @@ def _show(arguments: argparse.Namespace) -> int:
         return 0
     total, stored = (sum(row[size] for row in rows) for size in ("bytes", "stored_bytes"))
     compressed = f" ({_compression(total, stored)})" if stored != total else ""
-    print_line(f"{header.path}: step {header.step}, {wording.size(total)}{compressed}")
+    print_line(f"{header.name}: step {header.step}, {wording.size(total)}{compressed}")
     about = header.about
     if about:
         print_line(
@@ -352,18 +352,18 @@ def _verify_one(header: Any) -> int:
     from pario.checkpoint.examine import damages
     from pario.progress import RateLine
 
-    line, bad = RateLine(header.path), 0
+    line, bad = RateLine(header.name), 0
     for text in damages(header, line.show):
         line.clear()
-        print_line(f"{header.path}: {text}")
+        print_line(f"{header.name}: {text}")
         bad += 1
     line.clear()
     blocks = sum(len(entry.layout.blocks) for entry in header.entries.values() if len(entry.sums))
     if not blocks:
-        print_line(f"{header.path}: has no checksums: it was not saved by pario")
+        print_line(f"{header.name}: has no checksums: it was not saved by pario")
     elif not bad:
         arrays = wording.plural(len(header.entries), "array")
-        print_line(f"{header.path}: {wording.plural(blocks, 'block')} of {arrays} are well")
+        print_line(f"{header.name}: {wording.plural(blocks, 'block')} of {arrays} are well")
     return bad
 
 
@@ -372,7 +372,7 @@ def _diff(arguments: argparse.Namespace) -> int:
     from pario.progress import RateLine
 
     one, other = _found(arguments.path), _found(arguments.other)
-    line, count = RateLine(one.path), 0
+    line, count = RateLine(one.name), 0
     for text in differences(one, other, arguments.tolerance, line.show):
         line.clear()
         print_line(text)

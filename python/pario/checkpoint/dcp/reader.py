@@ -96,7 +96,7 @@ class Reader(Storage[LoadPlan], StorageReader):  # type: ignore[misc]
         by_path = list(_complete_loaders(list(trees.flatten(tree))))
         self._values = {trees.join_keys(keys): about for keys, about in by_path}
         if len(self._values) != len(by_path):
-            raise CheckpointError(f"{state.path}: several values have the same key")
+            raise CheckpointError(f"{state.name}: several values have the same key")
         return Metadata(
             {key: _metadata_of(state, about) for key, about in self._values.items()},
             planner_data={trees.join_keys(keys): keys for keys, _ in by_path},
@@ -121,7 +121,7 @@ class Reader(Storage[LoadPlan], StorageReader):  # type: ignore[misc]
         state = self._require_state()
         wanted = _Wanted(self._values, cast=self._cast)
         names = ranks.together(
-            f"dcp.load({state.path})", lambda: wanted.collect(state, plan, planner), unite
+            f"dcp.load({state.name})", lambda: wanted.collect(state, plan, planner), unite
         )
         parts = {name: wanted.parts.get(name, []) for name in names}
         arrays = state.read_pieces(parts, wanted.views)

@@ -145,7 +145,7 @@ class Handler(ocp.type_handlers.TypeHandler):  # type: ignore[misc]
                     wanted[name] = self._want(arg, saved, name)
             return list(wanted)
 
-        names = ranks.together(f"restoring {state.path}", collect, unite)
+        names = ranks.together(f"restoring {state.name}", collect, unite)
         boxes = {name: wanted[name].boxes if name in wanted else [] for name in names}
         pieces = state.read_pieces(
             {name: [(box.begin, box.shape) for box in some] for name, some in boxes.items()}

@@ -183,7 +183,7 @@ def want_sharded(arg: Any, saved: SavedValues, name: str) -> Wanted:
     try:
         indices = sharding.addressable_devices_indices_map(shape).values()
     except ValueError as error:
-        raise CheckpointError(f"{state.path}: array '{name}': {error}") from error
+        raise CheckpointError(f"{state.name}: array '{name}': {error}") from error
     boxes = list(dict.fromkeys(_box_of(index, shape) for index in indices))
     stored = [box.meet(whole(state.shape(name))) for box in boxes]
     dtype = state.dtype(name) if key or _dtype_of(arg) is None else np.dtype(_dtype_of(arg))
@@ -209,7 +209,7 @@ def _shape_of(arg: Any, state: State, name: str) -> Shape:
         return shape
     if arg.strict or len(asked) != len(shape):
         raise CheckpointError(
-            f"{state.path}: array '{name}' has shape {list(shape)}, its ArrayRestoreArgs"
+            f"{state.name}: array '{name}' has shape {list(shape)}, its ArrayRestoreArgs"
             f" {list(asked)}"
         )
     return tuple(asked)
@@ -227,7 +227,7 @@ def _pad(box: Box, part: Box, piece: Array) -> Array:
 
 def _choose_sharding(arg: Any, saved: SavedValues, name: str) -> Any:
     """The sharding that is asked for, else the saved one."""
-    place = f"{saved.state.path}: array '{name}'"
+    place = f"{saved.state.name}: array '{name}'"
     mesh, axes = getattr(arg, "mesh", None), getattr(arg, "mesh_axes", None)
     if mesh is not None and axes is not None:
         return jax.sharding.NamedSharding(mesh, axes)
