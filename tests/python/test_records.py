@@ -355,6 +355,17 @@ class TestConversions:
         assert records("merge", *parts, "-o", tmp_path / "again.txt") == 0
         assert (tmp_path / "again.txt").read_bytes() == lines.read_bytes()
 
+    @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+    def test_a_last_line_without_an_end_gets_that_of_the_first_one(self, tmp_path, end):
+        path, texts = tmp_path / "in.txt", [b"a", b"bb", b"", b"c\rd"]
+        path.write_bytes(end.join(texts))
+        whole = path.read_bytes() + end
+        assert records("merge", path, path, "-o", tmp_path / "two.txt") == 0
+        assert (tmp_path / "two.txt").read_bytes() == 2 * whole
+        assert records("split", path, "--shards", 4, "-o", tmp_path / "part.txt") == 0
+        parts = [part.read_bytes() for part in sorted(tmp_path.glob("part-*.txt"))]
+        assert parts == [text + end for text in texts]
+
     def test_tfrecords_have_the_frames_of_tensorflow(self, lines, tmp_path):
         path = tmp_path / "a.tfrecord"
         assert records("convert", lines, "-o", path, "--to", "tfrecord") == 0

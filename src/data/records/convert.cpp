@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
 #include "core/file/publication.hpp"
@@ -283,9 +284,20 @@ class Converter {
                     (has_feed ? " holds a line feed" : " ends with a carriage return") +
                     " and cannot be a line"};
     base::Status status = put(payload);
-    return status ? put(is_line ? std::span<const std::byte>(memory_).subspan(payload.size())
-                                : bytes_of('\n'))
-                  : status;
+    if (!status) return status;
+    if (is_line) return put(std::span<const std::byte>(memory_).subspan(payload.size()));
+    const base::Result<std::string_view> end = find_line_end(input, record);
+    return end.ok() ? put(std::as_bytes(std::span(*end))) : end.error();
+  }
+
+  /// The line end of a record without one: that of the first line, if the record is the last one of
+  /// a text.
+  static base::Result<std::string_view> find_line_end(const Dataset& input, std::uint64_t record) {
+    if (input.format().kind != Kind::lines || record == 0) return std::string_view("\n");
+    std::vector<std::byte> first(input.index().span(0).length());
+    const base::Result<base::Extent> data = input.read(0, first);
+    if (!data.ok()) return data.error();
+    return std::string_view(first.size() - data->end == 2 ? "\r\n" : "\n");
   }
 
   base::Status put_tfrecord(std::span<const std::byte> payload) {
