@@ -406,7 +406,15 @@ def test_batches_and_blocks_larger_than_the_data_and_files_without_records(datas
     (tmp_path / "empty").write_bytes(b"")
     empty = Dataset(tmp_path / "empty", format="fixed", size=40)
     assert sorted(numbers(Loader([empty, dataset, empty], 2**31 - 1, **how))) == list(range(COUNT))
-    assert list(Loader([empty, empty], 10, **how)) == list(Loader([], 10, **how)) == []
+    assert list(Loader([empty, empty], 10, **how)) == []
+
+
+@pytest.mark.parametrize("typed", [False, True])
+def test_a_list_without_data_sets_is_refused(tmp_path, typed):
+    """Such as that of a pattern that no file matches."""
+    for none in ([], (), tmp_path.glob("*.prec")):
+        with pytest.raises(ParioError, match=r"Loader: dataset=.*: expected at least one data set"):
+            Loader(none, decode=typed)
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -423,6 +423,8 @@ def _list_datasets(dataset: Source | Sequence[Source] | Mixture, typed: bool) ->
             f"Loader: dataset={given!r}: expected a Dataset, its path, a list of them or a Mixture"
         )
     datasets = [open_dataset(one) for one in given]
+    if not datasets:
+        raise ParioError(f"Loader: dataset={given!r}: expected at least one data set")
     return [one.with_typed_rows() for one in datasets] if typed else datasets
 
 
