@@ -263,10 +263,13 @@ def test_a_file_that_grows_while_it_is_searched_is_searched_again(
     assert [bytes(one) for one in Dataset(path)] == [b"1", b"2", b"1", b"2"]
 
 
-def test_empty_files_have_no_records(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"")
+def test_compressed_empty_files_have_no_records(tmp_path: Path) -> None:
+    import zstandard
+
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b""))
+    (tmp_path / "a.txt.zst").write_bytes(zstandard.ZstdCompressor().compress(b""))
     for suffix in (".gz", ".zst"):
-        assert len(Dataset(compress(tmp_path / "a.txt", suffix))) == 0
+        assert len(Dataset(tmp_path / f"a.txt{suffix}")) == 0
 
 
 def test_compressed_bytes_are_not_read_as_lines(tmp_path: Path) -> None:
@@ -308,6 +311,19 @@ def test_compressed_objects_are_not_read_as_lines() -> None:
         Dataset("memory://compressed/a.txt", format="lines")
     assert bytes(Dataset("memory://compressed/b.txt", format="lines")[0]) == b"one"
     assert len(Dataset("memory://compressed/c.txt", format="lines")) == 0
+
+
+@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.tfrecord.gz", "a.tgz", "a.jsonl.zst"])
+def test_an_empty_file_is_not_compressed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """As for gzip and zstd: a writer that was interrupted leaves it."""
+    path = tmp_path / name
+    path.touch()
+    with pytest.raises(ParioError, match=rf"{path}: not read as (gzip|zstd): the file is empty"):
+        Loader(path)
+    assert main(["records", "index", str(path)]) == 2
+    assert "the file is empty" in capsys.readouterr().err
 
 
 def test_formats_and_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

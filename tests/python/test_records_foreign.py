@@ -204,6 +204,23 @@ def test_padding_of_array_records_ends_at_the_header_of_a_block(tmp_path: Path, 
     assert records("verify", tmp_path / "a.arrayrecord") == 0
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("left", [0, 100, 1 << 16, 200_000, -1])
+def test_array_records_that_are_cut_off_are_refused(tmp_path: Path, left: int) -> None:
+    module = pytest.importorskip(
+        "array_record.python.array_record_module", reason="array_record is not installed"
+    )
+    path = tmp_path / "a.arrayrecord"
+    writer = module.ArrayRecordWriter(str(path), "group_size:1,uncompressed")
+    for _ in range(1000):
+        writer.write(bytes(300))
+    writer.close()
+    assert len(Dataset(path)) == 1000
+    path.write_bytes(path.read_bytes()[:left])
+    with pytest.raises(ParioError, match=r"a\.arrayrecord: not read as ArrayRecord: "):
+        Dataset(path)
+
+
 class ArrayFile:
     """A file of ArrayRecord, in blocks with headers as its format describes, that a reader in place
     of the package's own gives back."""
@@ -212,6 +229,7 @@ class ArrayFile:
 
     def __init__(self, path: Path) -> None:
         self.path, self.records, self.begins = path, list[bytes](), list[int]()
+        self.damage = ""
         self._bytes = bytearray()
 
     def add_chunk(self, records: list[bytes], length: int) -> None:
@@ -235,6 +253,12 @@ class ArrayFile:
             "readahead_buffer_size:0,max_parallelism:0",
         )
         return self
+
+    def ok(self) -> bool:
+        return not self.damage
+
+    def close(self) -> None:
+        raise RuntimeError(self.damage)
 
     def num_records(self) -> int:
         return len(self.records)
@@ -292,6 +316,9 @@ def test_damaged_array_records_are_refused(arrays: ArrayFile) -> None:
         Dataset(arrays.path)
     arrays.path.write_bytes(arrays.path.read_bytes() + b"\1" * 39)
     with pytest.raises(ParioError, match=r"a\.arrayrecord: .* last chunk is incomplete"):
+        Dataset(arrays.path)
+    arrays.damage = "no postscript"
+    with pytest.raises(ParioError, match=r"a\.arrayrecord: not read as ArrayRecord: no postscript"):
         Dataset(arrays.path)
 
 

@@ -132,6 +132,8 @@ class CompressedFile:
 
     def __init__(self, path: str, format: str, package: str, verify: bool = True) -> None:
         self._source, self._records, self._verify = Input(path), FORMATS[format], verify
+        if self._source.facts[0] == "0":
+            raise ValueError("the file is empty")
         # Before the search: a file that changes during it gets no restart points of its own.
         self._facts = ["2", format, *self._source.facts]
         saved = load_restarts(self._source, self._facts)

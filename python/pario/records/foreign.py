@@ -349,6 +349,9 @@ class _ArrayRecord:
         # It decodes in the calling thread: several may call it, and the package's own threads would
         # be missing after a fork.
         self._reader = ArrayRecordReader(path, "readahead_buffer_size:0,max_parallelism:0")
+        if not self._reader.ok():  # else it has no records, as a file that is cut off
+            self._reader.close()  # raises RuntimeError with the reason
+            raise ValueError("it is damaged")
 
     def groups(self) -> Groups:
         begins: list[int] = []
