@@ -68,11 +68,19 @@ def small(word: str) -> Case:
             f"{word}_time": seconds,
             {"write": "bytes_written", "read": "bytes_read"}[word]: calls * size,
         }
-        add_record(
-            made, 0, "/scratch/f", opens=1, end_read=calls * size if word == "read" else 0, **counts
-        )
+        if word == "read":
+            counts |= {"end_read": calls * size, "forward_reads": calls - 1}
+        add_record(made, 0, "/scratch/f", opens=1, **counts)
 
     return case(make, (1_000_000, 512, 20.0), (1000, 512 * KIB, 0.9), (19, 20))
+
+
+def read_scattered(made: Job, calls: int) -> None:
+    """Records of 512 B at random places of a file of 100 MB."""
+    counts = {"reads": calls, "bytes_read": calls << 9, "read_time": 2e-5 * calls}
+    add_record(
+        made, 0, "/scratch/f", opens=1, end_read=100 * MIB, forward_reads=calls // 2, **counts
+    )
 
 
 def sync(made: Job, syncs: int, seconds: float) -> None:
@@ -575,6 +583,7 @@ VARIANTS = {
     "small-messages (multiprocessing)": case(layers.queue_items, 1_000_000, 10_000, (4.9, 5.1)),
     "one-rank-for-all (parts)": case(layers.join_parts, True, False, (5.9, 6.1), ranks=2),
     "flush-storm (HDF5)": case(layers.flush_library, 20_000, 10, (7.9, 8.1)),
+    "small-reads (out of order)": case(read_scattered, 320_000, 400, (3.9, 4.1)),
     "seek-storm (buffers)": case(layers.refill_buffers, 400_000, 1, (8.1, 8.2)),
     "tiny-independent-calls (side by side)": case(
         repeated.read_columns, 10_000_000, 100, (5.6, 5.9), ranks=2

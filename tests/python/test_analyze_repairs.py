@@ -7,7 +7,7 @@ import pytest
 from pario.see.analyze import analyze
 from pario.see.tables.model import HintOutcome
 from tests.python.jobs import add_record
-from tests.python.rule_cases import CASES, job
+from tests.python.rule_cases import CASES, VARIANTS, job
 from tests.python.test_analyze_rules import settings_of
 
 
@@ -31,6 +31,21 @@ def test_a_file_is_kept_whole_where_it_is_small_and_reads_are_slower_than_memory
     )
     (found,) = (finding for finding in analyze(made).findings if finding.rule == "re-read")
     assert [(one.key, one.value) for one in found.settings] == ([("whole", "1M")] if kept else [])
+
+
+@pytest.mark.parametrize(("large", "value"), [(False, ["100M"]), (True, [])])
+def test_reads_out_of_order_are_served_from_a_copy_of_the_file(
+    large: bool, value: list[str]
+) -> None:
+    made = job()
+    VARIANTS["small-reads (out of order)"].bad(made)
+    made.records["size_at_open"][0] = large << 30
+    (found,) = (one for one in analyze(made).findings if one.rule == "small-reads")
+    assert [one.value for one in found.settings] == value
+    advice = "".join(fix.text for fix in found.fixes)
+    assert "Sort the records" in advice
+    assert "once per buffer" not in advice
+    assert ("mmap" in advice) == bool(value)
 
 
 @pytest.mark.parametrize("effective", ["yes", "no"])

@@ -340,6 +340,17 @@ def test_seeks_of_mpi_files_are_replaced_by_calls_of_mpi() -> None:
     assert "MPI_File_read_at" in find(made, "seek-storm").fixes[0].text
 
 
+@pytest.mark.parametrize(("closes", "named"), [(60_000, True), (1, False)])
+def test_a_stream_for_each_read_is_named_as_the_cause_of_seeks(closes: int, named: bool) -> None:
+    made = job(wall=30.0)
+    add_record(made, 0, "/scratch/f", opens=1, closes=1, seeks=180_000, seek_time=0.5)
+    counts = {"reads": 60_000, "seeks": 120_000, "bytes_read": 96 * 60_000, "end_read": 96 * 60_000}
+    add_record(made, 0, "/scratch/f", "stdio", **counts, closes=closes, seek_time=1.5)
+    found = find(made, "seek-storm")
+    assert ("60,000 streams were made" in found.cause) == named
+    assert any("np.memmap" in fix.text for fix in found.fixes) == named
+
+
 @pytest.mark.parametrize(
     ("makes", "queued", "seconds"),
     [(True, 60.0, 4.8), (True, 0.0, 0.0), (False, 60.0, 40.0)],

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pario.prove.replay.script import FileMade
-from pario.see.analyze.rules.access import MOST_KEPT
+from pario.see.analyze.rules.repairs import MOST_KEPT
 from pario.see.tables.model import EVENT_KINDS, IN_VIEW, LAYERS, Job
 
 _OF_DIRECTORIES = re.compile(r"mkdir(at)?|mkdtemp|rmdir")

@@ -1,4 +1,4 @@
-"""Rules about repeated reads, missing files, and the places of reads."""
+"""Rules about the places of reads: backwards, after a seek each, and at the end of a file."""
 
 from __future__ import annotations
 
@@ -7,46 +7,18 @@ from collections.abc import Iterator
 import numpy as np
 
 from pario import wording
-from pario.see.analyze.arrays import Floats, Ints, Mask, sums
-from pario.see.analyze.cells import KINDS, READ, READS
+from pario.see.analyze.arrays import Floats, Ints, Mask
+from pario.see.analyze.cells import READ, READS
 from pario.see.analyze.facts import Facts
-from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim, claim_all
-from pario.see.analyze.model import Fix
-from pario.see.analyze.reference import COPY_RATE
 from pario.see.analyze.rules import repairs
-from pario.see.analyze.rules.base import (
-    Candidate,
-    Rule,
-    Scene,
-    code,
-    fact,
-    scene,
-    sum_seconds,
-)
-from pario.see.analyze.rules.calling import (
-    MANY_PARSED,
-    PARSING,
-    TEXT,
-    TEXT_WORK,
-    are_of_text,
-    are_parsed_often,
-    claim_computation,
-    claim_mapped_parsing,
-    claim_work,
-    find_parsing,
-    find_parsing_after,
-    find_repeated_work,
-)
-from pario.see.analyze.rules.copies import find_repeated_copies
-from pario.see.analyze.rules.map_or_read import instead_of_reading, use_of
-from pario.see.analyze.rules.opens import find_open_loops
+from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, sum_seconds
+from pario.see.analyze.rules.calling import claim_work
+from pario.see.analyze.rules.repairs import figures_of_copy
 from pario.see.analyze.rules.requests import find_asynchronous
-from pario.see.analyze.rules.small_calls import LINE_WORK, SMALL_CALL, are_copies, excess
+from pario.see.analyze.rules.rereads import REREAD_FACTOR, SEEK, below_mpiio
+from pario.see.analyze.rules.small_calls import LINE_WORK, SMALL_CALL, excess
 
-SEEK, OPEN, CLOSE = (KINDS.index(kind) for kind in ("seek", "open", "close"))
-REREAD_FACTOR = 1.5
-ENOUGH_BYTES = 1 << 20
 MANY_SEEKS = 1000
 MANY_BACKWARD = 500
 BACKWARD_SHARE = 0.8
@@ -56,190 +28,18 @@ LEAST_BUFFERS = 16  # different places of such reads
 OF_SEEKS = 0.5  # of the program's work for calls: one of two is a seek
 SEEKS_OF_AN_OPEN = 4  # an open may include as many, as in Python
 MANY_EMPTY = 1000
-SERVED = 0.75  # of a copy's rate: reads as fast are served from memory already
-#: The ends of the names of files whose bytes are decompressed, or otherwise converted, before use.
-_PACKED = (".gz", ".bz2", ".xz", ".zst", ".tgz")
-_PARSED = (*TEXT, ".dat", ".fits", ".parquet", ".feather", ".npz", ".zip", ".xlsx", *_PACKED)
-_IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".jp2")
-_DECODED = (*_IMAGES, ".flac", ".mp3", ".ogg")
-EXPANSION = 10  # bytes in memory for one of a compressed image or sound
-#: Of files that are parsed from a mapping: other files are used in place.
-_PARSED_FROM_MEMORY = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".xml", ".parquet", *_PACKED)
-#: The most bytes to keep in memory: half of a process's memory for buffers.
-MOST_KEPT = 128 << 20
-
-
-def _rereads(facts: Facts) -> Iterator[Candidate]:
-    yield from _read_again(facts)
-    yield from _parsed_again(facts)
-
-
-def _parsed_again(facts: Facts) -> Iterator[Candidate]:
-    """Find files that are mapped, parsed and unmapped, again and again."""
-    maps, mapped = facts.column("maps"), facts.column("bytes_mapped")
-    size = facts.column("size_at_open")
-    mask = facts.posix & (maps > 1) & (mapped >= ENOUGH_BYTES) & (mapped > REREAD_FACTOR * size)
-    ends = [facts.path(file).lower().endswith(_PARSED_FROM_MEMORY) for file in facts.file[mask]]
-    mask[mask] = ends
-    if not mask.any():
-        return
-    rows = np.flatnonzero(mask)
-    claims = claim_mapped_parsing(facts, rows, 1.0 - size[rows] / mapped[rows])
-    subject = Scene(facts, rows, mapped[rows])
-    times = float(np.average(mapped[rows] / np.maximum(size[rows], 1), weights=mapped[rows]))
-    yield subject.candidate(
-        title=f"{subject.place} mapped and parsed {times:.3g} times over",
-        cause=(
-            f"{wording.size(float(mapped[rows].sum()))} were parsed from files of"
-            f" {wording.size(float(size[rows].sum()))}; keeping the result of the first pass would"
-            " save the others."
-        ),
-        confidence="medium",
-        why_not="the time is spent inside the program, which parses the bytes",
-        evidence=(fact(f"{wording.count(float(maps[rows].sum()))} mappings", times=times),),
-        fixes=(code("Read the file once before the loop, and keep the table in memory."),),
-        claims=claims,
-        method=(
-            "the computation while the file is mapped, times the part of the bytes that had been"
-            " mapped before"
-        ),
-        functions=("mmap", "mmap64"),
-        processes=tuple(np.unique(facts.records["process"][rows]).tolist()),
-    )
-
-
-def _read_again(facts: Facts) -> Iterator[Candidate]:
-    moved, extent = facts.column("bytes_read"), facts.read_extent
-    ranks = np.maximum(facts.column("ranks"), 1)
-    mask = (
-        facts.stored
-        & ~facts.mpiio
-        & ~_below_mpiio(facts)
-        & (extent > 0)
-        & (moved > REREAD_FACTOR * extent * ranks)
-        & (files_of_rows(facts) == 1)
-        & (moved >= ENOUGH_BYTES)
-    )
-    mask &= (facts.read_size >= 512) | facts.stdio  # the buffer of a stream joins small reads
-    copied = mask & are_copies(facts)
-    mask &= ~copied
-    if copied.any():
-        yield from find_repeated_copies(facts, copied)
-    if not mask.any():
-        return
-    subject = scene(facts, mask, facts.cells[:, READ])
-    rows = subject.rows
-    times = float(np.average(moved[rows] / (extent * ranks)[rows], weights=moved[rows]))
-    needless = 1.0 - (extent * ranks)[rows] / moved[rows]
-    yield subject.candidate(
-        title=f"{subject.place} read {times:.3g} times over",
-        cause=(
-            f"{wording.size(float(moved[rows].sum()))} were read from files (or parts) of "
-            f"{wording.size(float((extent * ranks)[rows].sum()))}; "
-            "keeping the bytes of the first read would save the others."
-        ),
-        confidence="high",
-        evidence=(
-            fact(
-                f"{wording.seconds(sum_seconds(facts, rows, READ))} in"
-                f" {wording.count(float(facts.reads[rows].sum()))} reads{facts.over_all}",
-                times=times,
-                **_whole(
-                    facts,
-                    rows,
-                    worth=bool(
-                        moved[rows].sum() < SERVED * COPY_RATE * sum_seconds(facts, rows, READ)
-                    ),
-                ),
-            ),
-        ),
-        fixes=(
-            code(
-                "Read once before the loop and keep the data in memory; if it does not fit, order"
-                " the work by blocks and finish with each block."
-            ),
-            *_advise_mapping(facts, subject),
-        ),
-        claims=[
-            *claim_all(facts, rows, (READ, SEEK, OPEN, CLOSE), needless),
-            *claim_computation(facts, rows, _find_parsing(facts, rows, needless)),
-        ],
-        method=(
-            "time of the reads, times the part of the bytes that had been read before; of files of"
-            " text and compressed files also that part of the computation while they are open"
-        ),
-    )
-
-
-def _find_parsing(facts: Facts, rows: Ints, needless: Floats) -> Floats:
-    """Return, per row, the seconds in which its bytes are parsed again. Of a file that is read in
-    one pass: a part of all the time while it is open, and of text also after the close. Of others:
-    the time after reads of places that an earlier open read, or an earlier pass over text."""
-    parsed, passes = _are_parsed(facts, rows)
-    found, whole = np.zeros(len(rows)), parsed & passes
-    found[whole] = find_parsing(facts, rows[whole])
-    found[whole] += find_parsing_after(facts, rows[whole], done=found[whole])
-    found[whole] *= needless[whole]
-    rewound = parsed & ~passes & _are_rewound(facts, rows)
-    rest = parsed & ~passes & ((facts.records["opens"][rows] > 1) | rewound)
-    found[rest] = find_repeated_work(facts, rows[rest], rows[rewound])
-    return found
-
-
-def _are_rewound(facts: Facts, rows: Ints) -> Mask:
-    """True for rows of files of text that are read in order, pass after pass."""
-    records = facts.records[rows]
-    return np.asarray(
-        are_of_text(facts, rows) & (records["consecutive_reads"] >= 0.5 * records["reads"])
-    )
-
-
-def _are_parsed(facts: Facts, rows: Ints) -> tuple[Mask, Mask]:
-    """Return the masks of rows of files whose bytes are parsed or decompressed, and of those with
-    one pass for each open, or for each seek in a compressed file; without those whose parsing
-    open-close-loop claims, and without the images and sounds of a process if they are too many to
-    keep, such as the images of a training."""
-    names = [facts.path(file).lower() for file in facts.file[rows]]
-    named, packed, decoded = (
-        np.array([name.endswith(ends) for name in names], bool)
-        for ends in (_PARSED, _PACKED, _DECODED)
-    )
-    records = facts.records[rows]
-    process = records["process"] + 1  # 0: rows of several ranks
-    kept = EXPANSION * facts.read_extent[rows] * decoded
-    sizes = sums(process, kept, len(facts.job.processes) + 1)
-    named |= decoded & (sizes[process] <= MOST_KEPT)
-    packed &= records["consecutive_reads"] >= 0.5 * records["reads"]
-    most = REREAD_FACTOR * (records["opens"] + packed * records["seeks"])
-    passes = records["bytes_read"] <= most * facts.read_extent[rows]
-    named &= ~are_parsed_often(facts, rows)
-    named &= ~(find_open_loops(facts)[rows] & (records["opens"] >= MANY_PARSED))
-    return np.asarray(named), np.asarray(passes)
-
-
-def _advise_mapping(facts: Facts, subject: Scene) -> Iterator[Fix]:
-    """Yield the repairs by memory that the processes of a node share."""
-    posix = subject.rows[facts.posix[subject.rows]]
-    shared = instead_of_reading(use_of(facts, posix, subject.place, "bytes_read"))
-    yield code(shared or "For several processes on a node: MPI_Win_allocate_shared.")
-
-
-def _whole(facts: Facts, rows: Ints, *, worth: bool) -> dict[str, float]:
-    """Return figures of a copy in memory: MiB of the largest file, and whether it is small enough
-    and ``worth`` keeping."""
-    size = float(np.maximum(facts.records["end_read"], facts.records["size_at_open"])[rows].max())
-    mapped = bool(facts.column("maps")[rows].any())  # mmap ends the use of the copy
-    small = worth and size <= MOST_KEPT and not mapped
-    return {"mib": float(np.ceil(size / 2**20)), "small": float(small)}
-
-
-def _below_mpiio(facts: Facts) -> Mask:
-    """True for POSIX rows whose reads were made by MPI-IO."""
-    return np.asarray(
-        facts.posix
-        & (facts.column("nested_reads") > 0.5 * facts.column("reads"))
-        & (facts.column("reads") > 0)
-    )
+_SEEKS_COST = (
+    "Each seek is a call of its own (and empties a stream's buffer), and small records out of"
+    " order cannot be read ahead."
+)
+_WASTED_STREAMS = (
+    "{} streams were made of the file's descriptor, for a read or two each. Each stream seeks to"
+    " find its place, and reads a whole buffer, which the next one reads again."
+)
+_ONE_STREAM = (
+    "Read many records with each call (np.fromfile with a larger count), map the file (np.memmap),"
+    " or keep one stream for all reads."
+)
 
 
 def _backward_reads(facts: Facts) -> Iterator[Candidate]:
@@ -250,7 +50,7 @@ def _backward_reads(facts: Facts) -> Iterator[Candidate]:
     mask &= facts.column("bytes_read") <= REREAD_FACTOR * facts.read_extent
     if not facts.has("events"):
         mask &= facts.column("strided_reads") >= 0.5 * reads
-    mask &= ~_below_mpiio(facts) & (facts.read_size < LARGE_READ) & ~find_asynchronous(facts)
+    mask &= ~below_mpiio(facts) & (facts.read_size < LARGE_READ) & ~find_asynchronous(facts)
     if mask.any():
         yield _backward(facts, scene(facts, mask, facts.cells[:, READ]))
 
@@ -274,7 +74,7 @@ def _backward(facts: Facts, subject: Scene) -> Candidate:
                 f" reads, {wording.seconds(sum_seconds(facts, rows, SEEK))} in"
                 f" {wording.count(seeks)} seeks",
                 reads=reads,
-                **_whole(facts, rows, worth=True),
+                **figures_of_copy(facts, rows, worth=True),
             ),
         ),
         fixes=(
@@ -314,12 +114,10 @@ def _seeks(facts: Facts, subject: Scene) -> Candidate:
         *claim_work(facts, rows, LINE_WORK, OF_SEEKS),
     ]
     per = seeks / max(reads + float(facts.writes[rows].sum()), 1)
+    streams = _count_streams(facts, rows)
     return subject.candidate(
         title=f"{wording.count(seeks)} seeks in {subject.place}, {per:.2g} per read or write",
-        cause=(
-            "Each seek is a call of its own (and empties a stream's buffer), and small records out"
-            " of order cannot be read ahead."
-        ),
+        cause=_WASTED_STREAMS.format(wording.count(streams)) if streams else _SEEKS_COST,
         confidence="high" if not small.any() else "medium",
         evidence=(
             fact(
@@ -328,10 +126,11 @@ def _seeks(facts: Facts, subject: Scene) -> Candidate:
                 f" {wording.count(reads)} reads,"
                 f" {100 * random:.0f} % of them not where the last one ended",
                 seeks=seeks,
-                **_whole(facts, rows, worth=True),
+                **figures_of_copy(facts, rows, worth=True),
             ),
         ),
         fixes=(
+            *([code(_ONE_STREAM)] if streams else ()),
             code(
                 "Use MPI_File_read_at or MPI_File_write_at, which take the offset."
                 if subject.layers == ("mpiio",)
@@ -351,6 +150,15 @@ def _seeks(facts: Facts, subject: Scene) -> Candidate:
             f" {LINE_WORK.text} for each"
         ),
     )
+
+
+def _count_streams(facts: Facts, rows: Ints) -> float:
+    """Return the streams that were made of a descriptor and closed, as np.fromfile does, if every
+    second read or more had one of its own; else 0."""
+    rows = rows[facts.stdio[rows]]
+    records = facts.records[rows]
+    made = np.maximum(records["closes"] - records["opens"], 0)
+    return float(made[made >= 0.5 * facts.reads[rows]].sum())
 
 
 def _refill_buffers(facts: Facts, rows: Ints) -> Mask:
@@ -402,34 +210,6 @@ def _empty_reads(facts: Facts) -> Iterator[Candidate]:
     )
 
 
-REREAD = Rule(
-    name="re-read",
-    remedy="keeping the bytes that were read",
-    sees=(
-        "The same bytes of a file read, or parsed from a mapping, several times by the same"
-        " process."
-    ),
-    threshold=(
-        f"More than {REREAD_FACTOR} times as many bytes read as distinct bytes (without "
-        "events: as the highest offset read), at least 1 MiB, calls of 512 B or more."
-    ),
-    estimate=(
-        "Time of the reads times the share of bytes that had been read before (of copies within the"
-        " kernel to other files also of the writes and removals of these); of files of text and"
-        " compressed files (by their names; images and sounds only if they need at most"
-        f" {wording.size(MOST_KEPT)} as decoded) that are opened for each pass (or compressed files"
-        " with a seek back for each) also that share of the computation while they are open or"
-        " mapped, or of that after reads at places which an earlier open (of files of text: an"
-        " earlier pass) read, at most"
-        f" {wording.seconds(PARSING)} for each byte; and of text that after the close, at most"
-        f" {TEXT_WORK.text} (needs events)."
-    ),
-    advice="Keep the bytes in memory, or map a file that stays in memory.",
-    control="One pass over the file.",
-    find=_rereads,
-    repairs=(repairs.KEPT_WHOLE,),
-    why_not="each read must copy the bytes into the program's memory again, from any cache",
-)
 BACKWARD = Rule(
     name="backward-reads",
     remedy="reading forwards",

@@ -10,12 +10,18 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+import numpy as np
+
+from pario.see.analyze.arrays import Ints
+from pario.see.analyze.facts import Facts
 from pario.see.analyze.model import Evidence, FileSetting, Fix
 from pario.settings.environment import is_true
 from pario.settings.explain import explain
 from pario.settings.keys import Key, names, risky_keys
 
 ANY_NUMBER = 1 << 30
+#: The most bytes to keep in memory: half of a process's memory for buffers.
+MOST_KEPT = 128 << 20
 
 #: table, key, value. A value in braces is a figure of the finding's evidence, or {trees}: its
 #: directories.
@@ -98,6 +104,7 @@ READS_AHEAD = Repair(
     (("streams", "size", "1M"), ("streams", "prefetch", "2")),
     "small reads are served from large reads made ahead",
     "posix",
+    needs="read_in_order",
     writers=0,
     buffers=True,
 )
@@ -157,6 +164,15 @@ KEPT_WHOLE = Repair(
     needs="small",
     writers=0,
 )
+
+
+def figures_of_copy(facts: Facts, rows: Ints, *, worth: bool) -> dict[str, float]:
+    """Return figures of a copy in memory (``KEPT_WHOLE``): MiB of the largest file, and whether it
+    is small enough and ``worth`` keeping."""
+    size = float(np.maximum(facts.records["end_read"], facts.records["size_at_open"])[rows].max())
+    mapped = bool(facts.column("maps")[rows].any())  # mmap ends the use of the copy
+    small = worth and size <= MOST_KEPT and not mapped
+    return {"mib": float(np.ceil(size / 2**20)), "small": float(small)}
 
 
 def settings_for(

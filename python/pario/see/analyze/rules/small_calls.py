@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from pario.see.analyze.rules.base import (
     sum_seconds,
 )
 from pario.see.analyze.rules.calling import Work, claim_work
+from pario.see.analyze.rules.repairs import figures_of_copy
 from pario.see.analyze.rules.requests import find_asynchronous, find_deep_queues
 
 SMALL_CALL = 16 * 1024
@@ -40,6 +42,13 @@ NAMED_STALLS = 0.1  # of the time of the calls
 SEQUENTIAL = 0.9
 CALL_SECONDS = 5e-6  # a system call, on a slow processor
 DEVICE_SECONDS = 30e-6  # the usual read of a device; caches are faster
+BACKWARD = 0.25  # of reads at random places, half begin before the last one
+_IN_MEMORY = "Read the file once, or map it (mmap, np.memmap), and copy the records from memory."
+_IN_ORDER = "Sort the records by their places, and read neighbours with one call."
+_SEVERAL = (
+    "Ask for several records at a time: threads, io_uring, or posix_fadvise(POSIX_FADV_WILLNEED)"
+    " for the next ones."
+)
 #: Programs of the system whose blocks an option sets.
 _LARGE_BLOCKS = {"tar": "tar -b 2048", "dd": "dd bs=1M", "cpio": "cpio -C 1048576"}
 #: A reading of the tracer's clock, within the time of each call; a call of stdio that only copies
@@ -136,11 +145,13 @@ def _small(direction: Direction, other: Direction) -> Rule:
             return
         others = _find_small_calls(facts, other)
         of_sqlite = databases.find_sqlite(facts)
-        for its in (mask & ~of_sqlite, mask & of_sqlite):
+        scattered = _find_scattered(facts) & (direction is READS) & ~of_sqlite
+        for its in (mask & ~of_sqlite & ~scattered, mask & scattered, mask & of_sqlite):
             if its.any():
                 subject = scene(facts, its, facts.cells[:, direction.kind])
                 work = claim_work(facts, subject.rows, LINE_WORK, 1.0, ending=others)
-                yield _candidate(subject, direction, "", work)
+                found = _candidate(subject, direction, "", work)
+                yield _advise_scattered(subject, found) if its[scattered].any() else found
 
     word, writing = direction.word, direction is WRITES
     return Rule(
@@ -167,11 +178,12 @@ def _small(direction: Direction, other: Direction) -> Rule:
         advice=(
             "Collect values in a buffer and move them with one call; 64 KiB per call is enough on"
             " most file systems."
+            + ("" if writing else " Records out of order: a copy in memory, or order by place.")
         ),
         control="The same bytes in calls of 64 KiB or more.",
         find=find,
         by_calls=True,
-        repairs=(repairs.WRITES_BEHIND if writing else repairs.READS_AHEAD,),
+        repairs=(repairs.WRITES_BEHIND,) if writing else (repairs.READS_AHEAD, repairs.KEPT_WHOLE),
     )
 
 
@@ -211,6 +223,7 @@ def _candidate(
                 calls=count,
                 mean_bytes=size,
                 seconds=took,
+                read_in_order=1.0,
             ),
         ),
         fixes=(
@@ -227,6 +240,37 @@ def _candidate(
             ""
             if layer
             else f", and the program's time between calls, at most {LINE_WORK.text} for each"
+        ),
+    )
+
+
+def _find_scattered(facts: Facts) -> Mask:
+    """True for rows with reads at places out of order: larger ones would read needless bytes."""
+    reads, consecutive = facts.column("reads"), facts.column("consecutive_reads")
+    backward = reads - consecutive - facts.column("forward_reads")
+    return np.asarray((consecutive < 0.5 * reads) & (backward >= BACKWARD * reads))
+
+
+def _advise_scattered(subject: Scene, found: Candidate) -> Candidate:
+    """Return a finding on small reads with the advice for reads at places out of order."""
+    facts, rows = subject.facts, subject.rows
+    whole = float((facts.records["end_read"] / facts.reference.row_rate(READS))[rows].sum())
+    copy = figures_of_copy(facts, rows, worth=whole < sum_seconds(facts, rows, READ))
+    evidence, *others = found.evidence
+    values = {**evidence.values, **copy, "read_in_order": 0.0}
+    waits = bool((facts.usual_reads[rows] >= DEVICE_SECONDS).any())
+    read = wording.seconds(evidence.values["seconds"] / max(evidence.values["calls"], 1))
+    return replace(
+        found,
+        cause=(
+            f"Each read costs {read}, and the next one is elsewhere in the file, so that neither"
+            " the kernel nor a buffer reads it ahead."
+        ),
+        evidence=(replace(evidence, values=values), *others),
+        fixes=(
+            *([code(_IN_MEMORY)] if copy["small"] else ()),
+            *([code(_SEVERAL)] if waits else ()),
+            code(_IN_ORDER),
         ),
     )
 

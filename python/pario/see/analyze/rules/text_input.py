@@ -13,9 +13,9 @@ from pario.see.analyze.cells import READ, READS
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Claim
 from pario.see.analyze.libraries import is_installed_program
-from pario.see.analyze.rules.access import REREAD_FACTOR
 from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, sum_seconds
 from pario.see.analyze.rules.calling import Work, claim_work
+from pario.see.analyze.rules.rereads import REREAD_FACTOR
 from pario.see.analyze.rules.small_calls import read_characters
 from pario.see.analyze.rules.text import (
     BINARY_SHARE,
