@@ -340,6 +340,14 @@ def test_seeks_of_mpi_files_are_replaced_by_calls_of_mpi() -> None:
     assert "MPI_File_read_at" in find(made, "seek-storm").fixes[0].text
 
 
+def test_streams_that_skip_bytes_are_not_sent_to_a_call_for_each_record() -> None:
+    made = job(wall=30.0)
+    counts = {"reads": 200_000, "seeks": 200_000, "bytes_read": 16 * 200_000, "end_read": 20 * MIB}
+    add_record(made, 0, "/scratch/f", "stdio", **counts, forward_reads=199_999, seek_time=5.0)
+    (fix,) = find(made, "seek-storm").fixes
+    assert "in blocks of some MiB, and skip" in fix.text
+
+
 @pytest.mark.parametrize(("closes", "named"), [(60_000, True), (1, False)])
 def test_a_stream_for_each_read_is_named_as_the_cause_of_seeks(closes: int, named: bool) -> None:
     made = job(wall=30.0)

@@ -11,6 +11,7 @@ from pario.see.analyze.arrays import Floats, Ints, Mask
 from pario.see.analyze.cells import READ, READS
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Claim, claim_all
+from pario.see.analyze.model import Fix
 from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, sum_seconds
 from pario.see.analyze.rules.calling import claim_work
@@ -29,8 +30,8 @@ OF_SEEKS = 0.5  # of the program's work for calls: one of two is a seek
 SEEKS_OF_AN_OPEN = 4  # an open may include as many, as in Python
 MANY_EMPTY = 1000
 _SEEKS_COST = (
-    "Each seek is a call of its own (and empties a stream's buffer), and small records out of"
-    " order cannot be read ahead."
+    "Each seek is a call of its own (and may empty a stream's buffer); small records out of order"
+    " cannot be read ahead."
 )
 _WASTED_STREAMS = (
     "{} streams were made of the file's descriptor, for a read or two each. Each stream seeks to"
@@ -129,19 +130,7 @@ def _seeks(facts: Facts, subject: Scene) -> Candidate:
                 **figures_of_copy(facts, rows, worth=True),
             ),
         ),
-        fixes=(
-            *([code(_ONE_STREAM)] if streams else ()),
-            code(
-                "Use MPI_File_read_at or MPI_File_write_at, which take the offset."
-                if subject.layers == ("mpiio",)
-                else "Use pread/pwrite, which take the offset; ask for the file's length once"
-                " (fstat), not by seeking to its end."
-            ),
-            code(
-                "Sort the records by offset, or read the whole file in blocks of some MiB and take"
-                " the records from memory."
-            ),
-        ),
+        fixes=_advise_on_seeks(subject, streams),
         claims=claims,
         method=(
             "time in seeks, and time of the small reads and of those that fill a buffer again,"
@@ -150,6 +139,28 @@ def _seeks(facts: Facts, subject: Scene) -> Candidate:
             f" {LINE_WORK.text} for each"
         ),
     )
+
+
+def _advise_on_seeks(subject: Scene, streams: float) -> tuple[Fix, ...]:
+    """Return the changes of the program, the best first: a stream that skips records has them in
+    its buffer, so that a pread of each would cost more."""
+    facts, rows = subject.facts, subject.rows
+    forward = facts.column("forward_reads")[rows].sum() >= 0.5 * facts.reads[rows].sum()
+    skips = bool(forward and facts.stdio[rows].all())
+    offset = (
+        "Use MPI_File_read_at or MPI_File_write_at, which take the offset."
+        if subject.layers == ("mpiio",)
+        else "Use pread/pwrite, which take the offset; ask for the file's length once (fstat), not"
+        " by seeking to its end."
+    )
+    blocks = (
+        "Read the file in blocks of some MiB, and skip the bytes between the records in memory."
+        if skips
+        else "Sort the records by offset, or read the whole file in blocks of some MiB and take the"
+        " records from memory."
+    )
+    first = (_ONE_STREAM,) if streams else ()
+    return tuple(code(text) for text in (*first, *((blocks,) if skips else (offset, blocks))))
 
 
 def _count_streams(facts: Facts, rows: Ints) -> float:
