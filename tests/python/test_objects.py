@@ -403,7 +403,7 @@ def test_an_answer_with_another_number_of_bytes_is_refused(extra, monkeypatch, t
     with pytest.raises(OSError, match=f"{10 + extra} bytes came of 10"):
         Objects().open("x://y/tail", 10)
     monkeypatch.setattr(objects, "_objects", Objects())
-    with pytest.raises(OSError, match=f"x://y/whole: {100 + extra} bytes came of 100"):
+    with pytest.raises(OSError, match=f"{100 + extra} bytes came of 100: 'x://y/whole'"):
         objects.download("x://y/whole", tmp_path / "copy")
 
 
@@ -669,7 +669,7 @@ def test_an_object_is_downloaded_in_ranges(s3, tmp_path, monkeypatch):
     objects.download("s3://bucket/a", tmp_path / "a")
     assert (tmp_path / "a").read_bytes() == content
     assert len([one for one in s3.requests() if one.range.startswith("bytes=")]) == 12
-    with pytest.raises(FileExistsError, match="/a: File exists"):
+    with pytest.raises(FileExistsError, match=r"File exists: .*/a"):
         objects.download("s3://bucket/a", tmp_path / "a")
 
 

@@ -14,8 +14,8 @@ import secrets
 import shutil
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import gettempdir
@@ -27,6 +27,7 @@ from pario.checkpoint.lock import DirectoryLock
 from pario.checkpoint.manifest import MANIFEST, Manifest, decode_manifest, encode_manifest
 from pario.checkpoint.retention import Keep
 from pario.checkpoint.store import Found, Select, Store, step_of
+from pario.errors import name_errors
 from pario.paths import is_url
 from pario.publishing import remove
 from pario.ranks import Ranks, node_name
@@ -52,19 +53,9 @@ def check_options(url: str, files: int | str, keep: int | Keep | None) -> None:
         raise CheckpointError(f"{url}: best={keep.best}; expected last and every in a store")
 
 
-@contextmanager
-def _naming_errors() -> Iterator[None]:
-    """Converts OSErrors, of which those of objects name the URL."""
-    try:
-        yield
-    except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        raise CheckpointError(f"{place}{error.strerror or error}") from error
-
-
 def read_manifest(url: str) -> Manifest:
     """The manifest of a URL; an empty one if there is none. Raises CheckpointError."""
-    with _naming_errors():
+    with name_errors(url, CheckpointError):
         try:
             return _decode(url, objects.read(f"{url}/{MANIFEST}"))
         except FileNotFoundError:
@@ -106,7 +97,7 @@ class RemoteStore(Store):
 
     def claim(self, *, torn: bool = True) -> None:
         """As :meth:`Store.claim`, for the stage. Reads the manifest."""
-        with _naming_errors():
+        with name_errors(self.directory, CheckpointError):
             self.directory.mkdir(parents=True, exist_ok=True)
             is_own = self.directory.stat().st_uid == os.geteuid()
         if self.directory.is_symlink() or not is_own:
@@ -134,7 +125,7 @@ class RemoteStore(Store):
     def mark(self) -> str:
         """Writes a file by which other ranks recognise the stage; returns its content."""
         mark = secrets.token_hex(8)
-        with _naming_errors():
+        with name_errors(self.directory, CheckpointError):
             (self.directory / _MARK).write_text(mark)
         return mark
 
@@ -177,7 +168,7 @@ class RemoteStore(Store):
             self._written = Manifest(max(before.last, new.generation), tuple(rows))
             return encode_manifest(self._written)
 
-        with _naming_errors():
+        with name_errors(self.url, CheckpointError):
             self._require_known(read_manifest(self.url))
             objects.upload(new.path, f"{self.url}/{name}")
             self._update_manifest(list_new)
@@ -215,7 +206,7 @@ class RemoteStore(Store):
             try:
                 objects.remove(f"{self.url}/{one.path.name}")
             except OSError as error:
-                warnings.warn(f"{error.strerror}; the object stays", stacklevel=2)
+                warnings.warn(f"{error.filename}: {error.strerror}; the object stays", stacklevel=2)
 
 
 def open_store(
@@ -245,7 +236,7 @@ class Copies:
         """Copies the newest checkpoint that can be read. Returns its header, and messages about
         newer, damaged ones. Raises CheckpointError for an error of the store or of the node: an
         older checkpoint must not take the place of the newest one then."""
-        with _naming_errors():
+        with name_errors(self._url, CheckpointError):
             return self._find(step, verify=verify)
 
     def _find(self, step: int | None, *, verify: bool) -> tuple[Header, list[str]]:
@@ -286,7 +277,7 @@ class Copies:
         is_needed = ranks.deal(what, lambda: ranks.node, _select_first)
 
         def copy() -> None:
-            with _naming_errors():
+            with name_errors(self._url, CheckpointError):
                 self._copy(path)
 
         ranks.agree(what, copy if is_needed else lambda: None)
@@ -302,7 +293,7 @@ class Copies:
             except OSError as error:
                 if error.errno not in (errno.ENOENT, errno.ESTALE):
                     raise
-                raise CheckpointError(str(error.strerror)) from error
+                raise CheckpointError(f"{error.filename}: {error.strerror}") from error
 
     def _make(self, directory: Path) -> None:
         """Makes the directory, locked while this object exists, unless it exists."""

@@ -15,9 +15,7 @@ planner in Python would copy each record once more, and save nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 from pario import _native
 from pario.errors import add_path
@@ -61,7 +59,7 @@ def size_of(path: str | os.PathLike[str]) -> int:
 
 def facts_of(url: str) -> tuple[int, int, str]:
     """Bytes, nanoseconds since 1970 and version of the object at a URL. Raises OSError."""
-    with _name_in_errors(url):
+    with add_path(url):
         return _objects.open(url, 1)[:3]
 
 
@@ -72,20 +70,20 @@ def read_head(path: str | os.PathLike[str], most: int) -> bytes:
         with add_path(path), open(path, "rb") as file:  # noqa: PTH123
             return file.read(most)
     url = os.fspath(path)
-    with _name_in_errors(url):
+    with add_path(url):
         size, _, version, _ = _objects.open(url, 1)
         return bytes(_objects.read(url, version, size, 0, min(size, most))) if size else b""
 
 
 def open_reader(url: str) -> ObjectReader:
     """Opens an object as a file of Python. Raises OSError."""
-    with _name_in_errors(url):
+    with add_path(url):
         return ObjectReader(_objects, url)
 
 
 def read(url: str) -> bytes:
     """A small object, by one request. Raises OSError."""
-    with _name_in_errors(url):
+    with add_path(url):
         size, _, version, tail = _objects.open(url, _SMALL)
         content = memoryview(tail)
         if len(content) < size:
@@ -104,7 +102,7 @@ def upload(path: str | os.PathLike[str], url: str) -> None:
     OSError
         The file cannot be read, or the object cannot be written.
     """
-    with _name_in_errors(url):
+    with add_path(url):
         _objects.upload(os.fspath(path), url)
 
 
@@ -116,16 +114,16 @@ def download(url: str, path: str | os.PathLike[str]) -> None:
     OSError
         The object cannot be read or changes meanwhile, or the file exists or cannot be written.
     """
-    with _name_in_errors(url):
+    with add_path(url):
         size, _, version, _ = _objects.open(url, 1)
     name = os.fspath(path)
-    with _name_in_errors(name):
+    with add_path(name):
         file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
 
     def copy(begin: int) -> None:
-        with _name_in_errors(url):
+        with add_path(url):
             content = memoryview(_objects.read(url, version, size, begin, min(begin + PART, size)))
-        with _name_in_errors(name):
+        with add_path(name):
             while content:
                 done = os.pwrite(file, content, begin)
                 begin, content = begin + done, content[done:]
@@ -141,7 +139,7 @@ def download(url: str, path: str | os.PathLike[str]) -> None:
 
 def write(url: str, data: bytes) -> None:
     """Writes a small object. Raises OSError."""
-    with _name_in_errors(url):
+    with add_path(url):
         _objects.write(url, data)
 
 
@@ -149,13 +147,13 @@ def update(url: str, change: Change) -> None:
     """Replaces a small object by the bytes that ``change`` makes of its bytes, or of None if there
     is none. Raises OSError, ESTALE if another program has replaced it meanwhile and the store knows
     conditional requests."""
-    with _name_in_errors(url):
+    with add_path(url):
         _objects.update(url, change)
 
 
 def remove(url: str) -> None:
     """Removes an object. Raises OSError."""
-    with _name_in_errors(url):
+    with add_path(url):
         _objects.remove(url)
 
 
@@ -178,11 +176,3 @@ def use(path: str | os.PathLike[str]) -> str:
     else:
         local_path(text)
     return text
-
-
-@contextmanager
-def _name_in_errors(url: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, f"{url}: {error.strerror or error}") from error

@@ -306,7 +306,7 @@ def _first_line(error: BaseException) -> str:
     text = str(error)
     line = text.partition("\n")[0].strip()
     code = re.search(r"<Code>(\w+)</Code>", text)
-    return line.partition("<?xml")[0] + code[1] if code else line
+    return line.partition("<?xml")[0] + code[1] if code else line.rstrip(":")
 
 
 class _Fsspec:
