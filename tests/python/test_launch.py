@@ -21,6 +21,7 @@ from pario.errors import ParioError
 from pario.launchers import Seat, seat_of
 from pario.see.launch import directory, program
 from pario.see.launch.environment import Settings, check, traced_environment
+from pario.see.launch.process import HeldSignals, run_child
 from tests.support.commands import run_command, start_command
 from tests.support.waiting import PATIENCE
 
@@ -56,6 +57,19 @@ def test_passes_a_signal_on(tmp_path: Path) -> None:
         child.send_signal(signal.SIGUSR1)
         done = child.finish()
     assert (done.returncode, done.stdout) == (3, "got it\n")
+
+
+@pytest.mark.parametrize("held", [None, HeldSignals()])
+def test_an_interrupt_after_the_command_is_pythons_again(held: HeldSignals | None) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        run_child(Path("/bin/true"), ["true"], os.environ, held)
+        if held:
+            held.release()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_program_starts_with_default_signal_actions(tmp_path: Path) -> None:

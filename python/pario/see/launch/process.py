@@ -103,9 +103,10 @@ class HeldSignals:
         self.numbers.append(number)
 
     def release(self) -> None:
-        """Restore the default handlers, and send the held signals to this process."""
+        """Restore Python's handlers, and send the held signals to this process."""
         for number in _ENDING:
-            signal.signal(number, signal.SIG_DFL)
+            interrupts = number == signal.SIGINT
+            signal.signal(number, signal.default_int_handler if interrupts else signal.SIG_DFL)
         for held in self.numbers:
             os.kill(os.getpid(), held)
 
@@ -140,8 +141,8 @@ def run_child(
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     io = read_io(child)
     _, status = os.waitpid(child, 0)
-    for number, handler in before.items():  # Python's handler of Ctrl-C would print a traceback
-        own = signal.SIG_DFL if handler in (None, signal.default_int_handler) else handler
+    for number, handler in before.items():
+        own = signal.SIG_DFL if handler is None else handler
         signal.signal(number, held.take if held and number in _ENDING else own)
     interrupts = [number for number in received if number in _INTERRUPTING]
     return Ending.of(status, pid=child, io=io, received=next(iter(interrupts), 0))
