@@ -365,6 +365,16 @@ def test_an_index_that_was_uploaded_with_its_file_is_used(s3, tmp_path):
     assert bytes(dataset[1]) == b"two"
 
 
+def test_an_index_of_a_replaced_object_is_stale(s3):
+    """Also in the second of the upload, whose time is in seconds, and with as many bytes."""
+    place = f"{s3.address}/bucket/c.jsonl"
+    put(place, b"1\n22\n")
+    pario("index", "s3://bucket/c.jsonl")
+    put(place, b"22\n1\n")
+    with pytest.raises(OSError, match=r"c\.jsonl: ESTALE .*it was modified since it was indexed"):
+        Dataset("s3://bucket/c.jsonl")
+
+
 def test_a_server_of_http(pack):
     with run_http_server(pack.parent) as proxy:
         url = f"{proxy.address}/train.prec"

@@ -111,6 +111,22 @@ def test_an_unknown_scheme_is_named() -> None:
         objects.read("nowhere://place/a")
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("", "expected the name"), ("/dir/", "expected the name"), ("/a/../b", "Could not parse")],
+)
+def test_a_url_that_names_no_object_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, reason: str
+) -> None:
+    """No request is made."""
+    pytest.importorskip("obstore", reason="obstore is not installed")
+    isolate_stores(monkeypatch)
+    for act in (objects.read, objects.size_of):
+        with pytest.raises(OSError, match=f"{reason}.*'s3://bucket{name}'") as found:
+            act(f"s3://bucket{name}")
+        assert found.value.errno == errno.EINVAL
+
+
 def test_the_missing_package_of_a_file_system_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "paramiko", None)
     with pytest.raises(

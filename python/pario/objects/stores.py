@@ -125,7 +125,7 @@ class _Obstore:
         self._has_conditions = True  # of requests that write, as far as is known
 
     def open(self, name: str, tail: int) -> tuple[int, int, str, Buffer]:
-        with self._errors():
+        with self._errors(name):
             try:
                 found = self._obstore.get(self._store, name, options={"range": {"suffix": tail}})
                 meta, data = found.meta, found.bytes()
@@ -150,7 +150,7 @@ class _Obstore:
         options: dict[str, Any] = {"range": (begin, end)}
         if not version.startswith(("W/", _BY_TIME)):
             options["if_match"] = version
-        with self._errors():
+        with self._errors(name):
             found = self._obstore.get(self._store, name, options=options)
             # Not every server knows If-Match.
             if _version_of_meta(found.meta) != version or found.meta["size"] != size:
@@ -159,11 +159,11 @@ class _Obstore:
             return data
 
     def write(self, name: str, data: bytes) -> None:
-        with self._errors():
+        with self._errors(name):
             self._obstore.put(self._store, name, data)
 
     def update(self, name: str, change: Change) -> None:
-        with self._errors():
+        with self._errors(name):
             content, mode = self._find(name)
             data = change(content)
             try:
@@ -194,7 +194,7 @@ class _Obstore:
         )
 
     def upload(self, name: str, path: str) -> None:
-        with self._errors():
+        with self._errors(name):
             size = Path(path).stat().st_size
             self._obstore.put(
                 self._store,
@@ -206,12 +206,17 @@ class _Obstore:
             )
 
     def remove(self, name: str) -> None:
-        with self._errors():
+        with self._errors(name):
             self._obstore.delete(self._store, name)
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Converts the exceptions of obstore."""
+    def _errors(self, name: str) -> Iterator[None]:
+        """Converts the exceptions of obstore, which reads an empty name as a list of objects, and
+        drops a slash at the end."""
+        if not self._root.startswith("http") and (not name or name.endswith("/")):
+            raise OSError(
+                errno.EINVAL, "expected the name of an object, without a slash at its end"
+            )
         if self._process != os.getpid():
             raise OSError(
                 errno.ENOTSUP,
@@ -224,6 +229,8 @@ class _Obstore:
             raise OSError(errno.ENOENT, _first_line(error)) from error
         except self._obstore.exceptions.PreconditionError as error:
             raise _version_error() from error
+        except ValueError as error:  # of a name such as a/../b
+            raise OSError(errno.EINVAL, _first_line(error)) from error
         except self._obstore.exceptions.NotSupportedError as error:
             raise OSError(errno.EOPNOTSUPP, _first_line(error)) from error
         except (PermissionError, self._obstore.exceptions.BaseError) as error:

@@ -18,10 +18,9 @@ namespace {
 constexpr std::uint64_t kEnd =
     64 << 10;  // bytes at either end that are compared to detect a changed file
 
-/// True for an object of a store that is like the file which was indexed: its time is that of the
-/// upload.
+/// Compares the ends of an object of a store with those of the file that was indexed. Its time is
+/// that of the upload, in seconds.
 bool has_equal_ends(const Index& index, const std::string& path) {
-  if (!file::is_url(path)) return false;
   const base::Result<Fingerprint> now = fingerprint_of(path, index.whole());
   return now.ok() && now->ends == index.fingerprint().ends;
 }
@@ -40,8 +39,9 @@ base::Status compare_plain(const Index& index, const std::string& path) {
   }
   if (index.whole().end > size && index.kind() != Kind::directory)
     return stale_error(path, "its index is damaged: records lie behind its end");
-  if (now->modified == then.modified || has_equal_ends(index, path)) return {};
-  return stale_error(path, "it was modified since it was indexed");
+  const bool same =
+      file::is_url(path) ? has_equal_ends(index, path) : now->modified == then.modified;
+  return same ? base::Status() : stale_error(path, "it was modified since it was indexed");
 }
 
 /// As compare_with_file(), for a file whose records are in buckets. A shuffle that is killed
