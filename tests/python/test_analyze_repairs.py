@@ -33,6 +33,25 @@ def test_a_file_is_kept_whole_where_it_is_small_and_reads_are_slower_than_memory
     assert [(one.key, one.value) for one in found.settings] == ([("whole", "1M")] if kept else [])
 
 
+@pytest.mark.parametrize(
+    ("facts", "reason", "keys"),
+    [
+        ({"open_time": 20.0}, "", ["handles", "lazyclose"]),
+        ({"open_time": 2.0, "write_time": 8.0}, "in other calls", []),
+        ({"open_time": 20.0, "failed_opens": 120_000}, "leaves nothing to keep", []),
+    ],
+)
+def test_handles_are_kept_where_opens_take_most_of_the_time(
+    facts: dict[str, float], reason: str, keys: list[str]
+) -> None:
+    made = job()
+    counts = {"opens": 100_000, "writes": 100_000, "bytes_written": 20 * 100_000}
+    add_record(made, 0, "/scratch/log", **counts, **facts)
+    (found,) = (one for one in analyze(made).findings if one.rule == "open-close-loop")
+    assert [one.key for one in found.settings] == keys
+    assert reason in found.why_not and bool(reason) == bool(found.why_not)
+
+
 @pytest.mark.parametrize(("large", "value"), [(False, ["100M"]), (True, [])])
 def test_reads_out_of_order_are_served_from_a_copy_of_the_file(
     large: bool, value: list[str]
