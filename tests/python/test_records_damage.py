@@ -409,6 +409,18 @@ def test_a_packed_file_that_is_cut_off_is_named(
         assert f"{path}: EINVAL" in text and "the last bytes are not those of a packed file" in text
 
 
+def test_packed_files_that_were_concatenated_are_refused(
+    file_of: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The index at the end knows the records of the last one alone."""
+    path = file_of("prec")
+    (two := path.with_name("two.prec")).write_bytes(2 * path.read_bytes())
+    with pytest.raises(OSError, match=f"{two}: EINVAL .*it begins with other bytes.*merge joins"):
+        Dataset(two)
+    assert records("merge", path, two, "-o", path.with_name("out.prec")) == 2
+    assert "it begins with other bytes" in capsys.readouterr().err
+
+
 def test_a_packed_file_that_must_not_be_read_is_named(file_of: Callable[[str], Path]) -> None:
     (path := file_of("prec")).chmod(0)
     limited = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]

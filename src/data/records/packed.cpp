@@ -19,11 +19,17 @@ struct Trailer {
 };
 static_assert(sizeof(Trailer) == 32);
 
+/// The end of a file.
+struct Tail {
+  Trailer trailer;
+  std::uint64_t size;  ///< of the file
+};
+
 std::uint64_t checksum_of(const Trailer& trailer) {
   return base::xxh64(&trailer, offsetof(Trailer, checksum));
 }
 
-base::Result<Trailer> trailer_of(const std::string& path) {
+base::Result<Tail> tail_of(const std::string& path) {
   const base::Result<Disk> file = Disk::open(path, O_RDONLY, Caching::page_cache);
   if (!file.ok()) return file.error();
   const base::Error none{.number = EINVAL,
@@ -44,22 +50,29 @@ base::Result<Trailer> trailer_of(const std::string& path) {
                      std::memcmp(trailer.magic, kPackMagic, sizeof kPackMagic) == 0 &&
                      trailer.checksum == checksum_of(trailer) && trailer.offset <= size &&
                      trailer.size <= size - trailer.offset;
-  return right ? base::Result<Trailer>(trailer) : none;
+  return right ? base::Result<Tail>({trailer, size}) : none;
 }
 
 }  // namespace
 
-bool is_packed(const std::string& path) { return trailer_of(path).ok(); }
+bool is_packed(const std::string& path) { return tail_of(path).ok(); }
 
 base::Result<Index> open_packed(const std::string& path) {
-  const base::Result<Trailer> trailer = trailer_of(path);
-  if (!trailer.ok()) return trailer.error();
-  base::Result<Index> index = Index::open(path, base::Extent::at(trailer->offset, trailer->size));
-  if (!index.ok() || index->whole().end <= trailer->offset) return index;
-  return base::Error{.number = EINVAL,
-                     .operation = "open packed",
-                     .path = path,
-                     .detail = "its index is damaged: records lie behind their end"};
+  const base::Result<Tail> tail = tail_of(path);
+  if (!tail.ok()) return tail.error();
+  base::Error error{.number = EINVAL, .operation = "open packed", .path = path};
+  const auto& [trailer, size] = *tail;
+  if (const std::uint64_t behind = size - trailer.offset - trailer.size;
+      behind != sizeof(Trailer)) {
+    error.detail =
+        "it begins with other bytes, as files that were concatenated; pario records merge joins "
+        "packed files";
+    return error;
+  }
+  base::Result<Index> index = Index::open(path, base::Extent::at(trailer.offset, trailer.size));
+  if (!index.ok() || index->whole().end <= trailer.offset) return index;
+  error.detail = "its index is damaged: records lie behind their end";
+  return error;
 }
 
 std::vector<std::byte> packed_tail(std::uint64_t end, std::vector<std::byte> index) {
