@@ -40,6 +40,23 @@ def test_function_table_shows_imbalance_and_waiting_apart() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["copy_file_range", "sendfile64"])
+def test_a_copy_within_the_kernel_is_one_call_in_the_table(name: str) -> None:
+    made = make_job(1, 4.0)
+    source = f"{name.removesuffix('64')}_source"
+    for each in (source, name):
+        add_function(made, 0, each, "posix", thread=0, calls=100, seconds=1.0, bytes=51_200)
+    (row,) = analyze(made).functions
+    assert (row.name, row.calls, row.bytes) == (name, 100, 51_200)
+    assert (row.seconds, row.share) == (2.0, 0.5)
+
+
+def test_the_source_of_a_copy_to_a_socket_keeps_its_row() -> None:
+    made = make_job(1, 4.0)
+    add_function(made, 0, "splice_source", "posix", calls=100, seconds=1.0, bytes=51_200)
+    assert [(row.name, row.calls) for row in analyze(made).functions] == [("splice_source", 100)]
+
+
 def test_function_table_comes_from_counters_where_the_log_has_no_functions() -> None:
     job = make_job(2, wall=10.0, has={"posix"})
     add_record(

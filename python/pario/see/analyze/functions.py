@@ -65,8 +65,8 @@ def _waiting_row(facts: Facts) -> Iterator[FunctionRow]:
 
 
 def _read_function_counters(facts: Facts) -> Iterator[FunctionRow]:
-    table, names = facts.job.functions, facts.job.function_names
-    table = table[table["calls"] > 0]
+    names = facts.job.function_names
+    table = _join_copies(facts)
     waiting, inside = (
         _waiting(facts),
         {"MPI-IO": _inside(facts, IN_MPI_IO), "MPI": _inside(facts, IN_MPI)},
@@ -92,10 +92,30 @@ def _read_function_counters(facts: Facts) -> Iterator[FunctionRow]:
         )
 
 
+def _join_copies(facts: Facts) -> Table:
+    """Return the counters of functions that were called. The log counts a copy within the kernel
+    twice, with half of its time on the file that is read (``sendfile_source``) and half on the one
+    that is written: here it is one call."""
+    table, names = facts.job.functions, facts.job.function_names
+    table = table[table["calls"] > 0]
+    called = {names[number]: int(number) for number in np.unique(table["name"])}
+    for name, number in called.items():
+        copied = name.removesuffix("_source")
+        target = called.get(copied, called.get(copied + "64"))
+        if name == copied or target is None:
+            continue
+        sources = table["name"] == number
+        for counter in ("calls", "bytes"):
+            table[counter][sources] = 0
+        table["name"][sources] = target
+    return table
+
+
 def _busiest_threads(facts: Facts, rows: Table) -> Floats:
     """Return seconds by lane: the sum of the busiest threads of its processes."""
+    threads, of_row = np.unique(rows[["process", "thread"]], return_inverse=True)
     busiest = np.zeros(len(facts.job.processes))
-    np.maximum.at(busiest, rows["process"], rows["seconds"])
+    np.maximum.at(busiest, threads["process"], sums(of_row, rows["seconds"], len(threads)))
     return facts.lanes.sum_processes(busiest)
 
 
