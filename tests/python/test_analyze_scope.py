@@ -219,6 +219,18 @@ def test_small_calls_of_sqlite_get_advice_for_sqlite_and_no_settings(
     assert found["log"].settings
 
 
+@pytest.mark.parametrize(("beside", "of_sqlite"), [("/data/a.db-wal", True), ("/data/b", False)])
+def test_pages_that_sqlite_reads_again_need_a_larger_cache(beside: str, of_sqlite: bool) -> None:
+    job = make_job(1)
+    moved = {"bytes_read": 400_000_000, "end_read": 10_000_000}
+    add_record(job, 0, "/data/a.db", opens=1, reads=100_000, read_time=2.0, **moved)
+    add_record(job, 0, beside, stats=1)
+    (found,) = (one for one in analyze(job).findings if one.rule == "re-read")
+    text = " ".join(fix.text for fix in found.fixes)
+    assert ("PRAGMA cache_size" in text, "Read once before" in text) == (of_sqlite, not of_sqlite)
+    assert bool(found.settings) != of_sqlite
+
+
 @pytest.mark.parametrize(
     ("path", "told"),
     [

@@ -14,8 +14,19 @@ from pario.see.analyze.rules.base import Scene, code
 #: The end of the names of the files beside an SQLite database.
 _SQLITE = re.compile(r"-(journal|wal|shm)$")
 _DUCKDB = ".duckdb.wal", ".db.wal"
+#: The repairs for reads and for writes of pages.
+OF_READS = (
+    "an index for the columns that the queries compare, and a larger cache of pages (PRAGMA"
+    " cache_size, mmap_size)."
+)
+OF_WRITES = (
+    "many statements in one transaction (BEGIN ... COMMIT): each transaction writes whole pages"
+    " once."
+)
 #: The reason why no setting of pario changes the calls of a database.
 WHY_NOT = "the database orders its own writes, so that it survives a crash"
+#: That for the pages that a database reads again.
+WHY_NOT_CACHED = "the database decides which pages it keeps, as other processes may change them"
 
 
 def find_sqlite(facts: Facts) -> Mask:

@@ -14,7 +14,7 @@ from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import claim_all
 from pario.see.analyze.model import Fix
 from pario.see.analyze.reference import COPY_RATE
-from pario.see.analyze.rules import repairs
+from pario.see.analyze.rules import databases, repairs
 from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, sum_seconds
 from pario.see.analyze.rules.calling import (
     MANY_PARSED,
@@ -105,13 +105,21 @@ def _read_again(facts: Facts) -> Iterator[Candidate]:
     mask &= ~copied
     if copied.any():
         yield from find_repeated_copies(facts, copied)
-    if not mask.any():
-        return
-    subject = scene(facts, mask, facts.cells[:, READ])
-    rows = subject.rows
+    of_sqlite = databases.find_sqlite(facts)
+    for its in (mask & ~of_sqlite, mask & of_sqlite):
+        if its.any():
+            yield _describe_reads(scene(facts, its, facts.cells[:, READ]))
+
+
+def _describe_reads(subject: Scene) -> Candidate:
+    """Return a finding on the rows whose bytes are read several times."""
+    facts, rows = subject.facts, subject.rows
+    moved, extent = facts.column("bytes_read"), facts.read_extent
+    ranks = np.maximum(facts.column("ranks"), 1)
     times = float(np.average(moved[rows] / (extent * ranks)[rows], weights=moved[rows]))
     needless = 1.0 - (extent * ranks)[rows] / moved[rows]
-    yield subject.candidate(
+    database = databases.is_of_sqlite(subject)
+    return subject.candidate(
         title=f"{subject.place} read {times:.3g} times over",
         cause=(
             f"{wording.size(float(moved[rows].sum()))} were read from files (or parts) of "
@@ -133,7 +141,9 @@ def _read_again(facts: Facts) -> Iterator[Candidate]:
                 ),
             ),
         ),
-        fixes=(
+        why_not=databases.WHY_NOT_CACHED if database else "",
+        fixes=databases.fixes_of_sqlite(subject, databases.OF_READS)
+        or (
             code(
                 "Read once before the loop and keep the data in memory; if it does not fit, order"
                 " the work by blocks and finish with each block."

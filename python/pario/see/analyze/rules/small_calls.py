@@ -227,7 +227,9 @@ def _candidate(
             ),
         ),
         fixes=(
-            *_fixes_of_sqlite(subject, writing),
+            *databases.fixes_of_sqlite(
+                subject, databases.OF_WRITES if writing else databases.OF_READS
+            ),
             *(_fixes_of_tools(subject) or _fixes(writing, bool(layer), direct)),
         ),
         why_not=_why_not(subject, direct, calls[rows]),
@@ -285,17 +287,6 @@ def _why_not(subject: Scene, direct: bool, calls: Floats) -> str:
     if calls[locks >= LOCKED * calls].sum() > 0.5 * calls.sum():
         return "buffers are emptied whenever a lock is set or released, here around each call"
     return "the program asks for calls without buffers by O_DIRECT" if direct else ""
-
-
-def _fixes_of_sqlite(subject: Scene, writing: bool) -> tuple[Fix, ...]:
-    text = (
-        "many statements in one transaction (BEGIN ... COMMIT): each transaction writes whole pages"
-        " once."
-        if writing
-        else "an index for the columns that the queries compare, and a larger cache of pages"
-        " (PRAGMA cache_size, mmap_size)."
-    )
-    return databases.fixes_of_sqlite(subject, text)
 
 
 def _fixes_of_tools(subject: Scene) -> tuple[Fix, ...]:
