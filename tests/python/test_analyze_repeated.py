@@ -172,6 +172,18 @@ def test_time_between_calls_that_no_promise_contains_is_named() -> None:
     assert "pass between these calls" not in find(made, "small-reads").cause
 
 
+@pytest.mark.parametrize(("passes", "named"), [(0, True), (12, False)])
+def test_time_between_calls_that_another_finding_claims_is_not_named(
+    passes: int, named: bool
+) -> None:
+    made = job(wall=14.0)
+    read_blocks(made, 20e-6)
+    if passes:
+        parse_log(made, passes)
+    assert ("re-read" in rules_of(made)) != named
+    assert ("pass between these calls" in find(made, "small-reads").cause) == named
+
+
 @pytest.mark.system
 def test_work_for_calls_takes_longer_where_processes_wait_for_processors() -> None:
     seconds = []

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from pario import wording
+from pario.see.analyze.arrays import Ints
 from pario.see.analyze.call_sites import CallSites
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Ledger
@@ -43,6 +44,7 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
     minimum = least_seconds(facts.wall)
     sites = CallSites(facts)
     found: list[Finding] = []
+    own: list[tuple[Candidate, float]] = []  # with the computation that each finding claims
     environment = facts.job.metadata.get("env", {}) | (
         {"PARIO_MPIIO": "1"} if facts.has("own_mpiio") else {}
     )
@@ -53,13 +55,25 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
         for candidate in rule.find(facts):
             if _has_buffers(rule) and repaired.issuperset(candidate.files or ("",)):
                 continue
+            lanes = _find_lanes(candidate)
+            before = ledger.sum_claimed_computation(lanes)
             worth = ledger.grant(candidate.claims, minimum)
             if worth > 0:
                 made = _finding(rule, candidate, worth, environment, buffered, sites)
                 least, most = estimate_range(worth)
-                cause = f"{made.cause}{_describe_rest(candidate, worth, facts.wall)}"
-                found.append(replace(made, cause=cause, least=least, most=min(most, facts.wall)))
+                found.append(replace(made, least=least, most=min(most, facts.wall)))
+                own.append((candidate, ledger.sum_claimed_computation(lanes) - before))
+    found = [
+        replace(made, cause=f"{made.cause}{_describe_rest(candidate, made, ledger, claimed)}")
+        for made, (candidate, claimed) in zip(found, own, strict=True)
+    ]
     return tuple(sorted(found, key=lambda finding: -finding.seconds))
+
+
+def _find_lanes(candidate: Candidate) -> Ints:
+    """Return the lanes with time between the candidate's calls that it does not claim."""
+    lanes = [claim.rows for claim in candidate.claims if claim.beyond]
+    return np.unique(np.concatenate(lanes)) if lanes else np.zeros(0, np.int64)
 
 
 def least_seconds(wall: float) -> float:
@@ -110,11 +124,14 @@ def _finding(
     )
 
 
-def _describe_rest(candidate: Candidate, seconds: float, wall: float) -> str:
+def _describe_rest(candidate: Candidate, finding: Finding, ledger: Ledger, own: float) -> str:
     """Return a sentence on the time between the calls of an interpreter that no promise contains,
-    if it is long: its packages may prepare calls in it, or parse their results."""
-    beyond = min(sum(claim.beyond for claim in candidate.claims), wall - seconds)
-    if beyond < max(seconds, UNCOUNTED * wall):
+    if it is long: its packages may prepare calls in it, or parse their results. ``own``: the
+    computation that this finding claims; others may claim the same time between the calls."""
+    others = ledger.sum_claimed_computation(_find_lanes(candidate)) - own
+    beyond = sum(claim.beyond for claim in candidate.claims) - others
+    beyond = min(beyond, ledger.wall - finding.seconds)
+    if beyond < max(finding.seconds, UNCOUNTED * ledger.wall):
         return ""
     return (
         f" Another {wording.seconds(beyond)} pass between these calls: if packages prepare the"

@@ -46,11 +46,13 @@ class Ledger:
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
+        self.wall = facts.wall
         self._cells = facts.cells.copy()
         times = facts.times.lane_times
         compute = np.maximum(facts.wall - times.io - times.communication - times.waiting, 0.0)
+        self._computed = compute
         self._lanes = {
-            COMPUTE: compute,
+            COMPUTE: compute.copy(),
             COMMUNICATION: times.communication.copy(),
             WAITING: times.waiting.copy(),
         }
@@ -75,6 +77,10 @@ class Ledger:
             self._take(claim, seconds)
         self._budget -= worth
         return worth
+
+    def sum_claimed_computation(self, lanes: Ints) -> float:
+        """Return the seconds of computation on lanes that the claims have taken so far."""
+        return float((self._computed - self._lanes[COMPUTE])[lanes].sum())
 
     def _limit_claims(self, claims: list[Claim]) -> list[Floats]:
         granted = [self._limit_claim(claim) for claim in claims]
