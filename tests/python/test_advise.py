@@ -11,9 +11,9 @@ import pytest
 from pario.cli import main
 from pario.cli.advise import describe, parse_allowed
 from pario.errors import ParioError
-from pario.see.analyze.advise import advise, patterns, render
+from pario.see.analyze.advise import advise, mark_served, patterns, render, without_settings
 from pario.see.analyze.model import Analysis, FileSetting, Finding, Fix
-from pario.settings import load, variables
+from pario.settings import Line, Proposal, load, variables
 from tests.python.support import analyses
 from tests.support.commands import run_command
 
@@ -114,6 +114,21 @@ def test_causes_outside_the_program_ask_for_no_change_of_it() -> None:
         "\n# ", " "
     )
     assert "change of the program" not in text
+
+
+def test_rejected_settings_that_replays_choose_again_are_named_as_such() -> None:
+    whole = run(replace(finding(MPIIO, KEPT), why_not=""), finding(title="another"))
+    rejected = {("run", "mpiio", "yes"), ("mpiio", "pario_write_behind", "16M")}
+    reduced, names = without_settings(whole, rejected)
+    assert names == ("run.mpiio = yes", "mpiio.pario_write_behind = 16M")
+    chosen = Proposal("", (Line("run", "mpiio", "yes", True),), ())
+    measured = replace(advise(reduced), proposals=(chosen,))
+    advice, again = mark_served(whole, measured, rejected)
+    assert again == ("run.mpiio = yes",)
+    head, _, served, *others = describe(advice)
+    assert head == "pario: the settings were chosen by replays; they serve 1 of 2 findings"
+    assert served.strip().startswith("The chosen settings serve these calls, too: with all")
+    assert "was not faster" not in " ".join(others[1:])
 
 
 def test_every_finding_is_listed_with_its_repair() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -61,13 +62,20 @@ def fix_small_writes(
     return fix(place, *words, options=("--measure", "0", *options), times=times)
 
 
-#: The run with settings waits longer than the whole run before it took.
+#: The run with settings takes longer than the whole run before it in other calls, or with --busy
+#: in its computation.
 LONGER = """
 import glob, json, time
 if "PARIO_STREAMS" in os.environ:
     (first,) = glob.glob("loop/before/**/job.json", recursive=True)
     with open(first) as file: job = json.load(file)
-    time.sleep(job["end"] - job["start"] + 0.5)
+    end = time.monotonic() + job["end"] - job["start"] + 0.5
+    if "--busy" in sys.argv:
+        while time.monotonic() < end: pass
+    other = os.open("other.dat", os.O_CREAT | os.O_WRONLY)
+    while time.monotonic() < end:
+        os.pwrite(other, bytes(1 << 20), 0)
+        os.fsync(other)
 """
 
 
@@ -101,6 +109,19 @@ def test_settings_that_did_not_pay_are_not_proposed_again(tmp_path: Path) -> Non
     assert again.stdout == "first\n"
     assert "an earlier run was not faster with it: streams.size = 8M" in again.stderr
     assert "pario: the command is not run again" in again.stderr
+    (kept,) = Path(os.environ["XDG_STATE_HOME"]).rglob("rejected-*.json")
+    os.utime(kept, (0, 0))
+    shutil.rmtree(tmp_path / "loop")
+    later = fix_small_writes(tmp_path, "--repeat", "1", end=LONGER)
+    assert later.stdout == "first\nagain\n"
+
+
+@pytest.mark.system
+def test_a_run_that_only_computes_longer_does_not_judge_the_settings(tmp_path: Path) -> None:
+    words = (sys.executable, "-c", SMALL_WRITES + LONGER, "--busy")
+    done = fix(tmp_path, *words, options=("--measure", "0", "--repeat", "1"))
+    assert "the settings are not judged" in done.stderr
+    assert not [*Path(os.environ["XDG_STATE_HOME"]).rglob("rejected-*.json")]
 
 
 @pytest.mark.system

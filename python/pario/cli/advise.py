@@ -158,6 +158,13 @@ def summary(advice: Advice) -> str:
     if not total and not advice.acts:
         return "pario: no findings: there is nothing to set"
     if not advice.repaired and advice.acts:
+        from pario.see.analyze.advise import is_served
+
+        if served := sum(map(is_served, advice.left)):
+            return (
+                "pario: the settings were chosen by replays; they serve"
+                f" {served} of {wording.plural(total, 'finding')}"
+            )
         return "pario: the settings were chosen by replays; no finding proposes them"
     worth = sum(finding.seconds for finding in advice.repaired)
     text = f"pario: settings for {len(advice.repaired)} of {wording.plural(total, 'finding')}"

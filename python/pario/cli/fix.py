@@ -301,11 +301,13 @@ class _Loop:
         self, found: _Found, first: _Run, comparison: Comparison, last: Outcome
     ) -> None:
         """Keeps the settings if they did not pay: the next advice for such a run leaves them
-        out."""
+        out. A run whose computation alone took longer does not judge them."""
         from pario.prove.tune.history import keep_rejected
         from pario.prove.tune.remedies import find_directory
 
         if last.ending.status or comparison.outputs_differ:
+            return
+        if comparison.slowed_by_computation and not comparison.faster:
             return
         lines = (line for proposal in found.advice.proposals for line in proposal.lines)
         tried = [(line.table, line.key, line.value) for line in lines if line.applied]
@@ -359,6 +361,11 @@ class _Loop:
             )
         if comparison.faster:
             return f"To use the settings: {self.command_with_settings}"
+        if comparison.slowed_by_computation:
+            return (
+                "pario: no gain is shown, but the computation itself took longer, such as on a busy"
+                " machine: the settings are not judged (--repeat 3 separates the gain from noise)"
+            )
         return "pario: the settings are not recommended: no gain is shown"
 
 

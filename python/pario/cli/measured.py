@@ -18,6 +18,7 @@ from pario.progress import progress
 
 if TYPE_CHECKING:
     from pario.prove.replay.limits import Limits
+    from pario.prove.tune.history import Setting
     from pario.prove.tune.trials import Measured, Measurement, Plan, Tell
     from pario.see.analyze.advise import Advice
     from pario.see.analyze.model import Analysis
@@ -59,9 +60,11 @@ def advise_by_replays(
         nothing_to_tune,
         plan_measurement,
     )
-    from pario.see.analyze.advise import advise
+    from pario.see.analyze.advise import advise, mark_served, without_settings
 
-    analysis, rejected = _leave_out_rejected(job, analysis, on)
+    whole, settings, place = analysis, *_find_rejected(job, analysis, on)
+    analysis, names = without_settings(analysis, settings)
+    rejected = _name_rejected(names, place)
     estimated = advise(analysis, allowed)
     if not seconds or nothing_to_tune(job, analysis):
         return estimated, rejected
@@ -79,29 +82,38 @@ def advise_by_replays(
             return estimated, rejected
         reason = f"pario: the seconds are estimates, not measured by replays: {error}"
         return estimated, [*rejected, reason]
-    lines = [*rejected, *describe(measured), *_describe_left_out(analysis, measured)]
-    return advise_measured(analysis, measured, allowed), lines
+    advice, again = mark_served(whole, advise_measured(analysis, measured, allowed), settings)
+    rejected = _name_rejected([name for name in names if name not in again], place)
+    if again:
+        rejected.append(
+            f"pario: chosen by replays, although an earlier run was not faster with it and others:"
+            f" {', '.join(again)}"
+        )
+    return advice, [*rejected, *describe(measured), *_describe_left_out(analysis, measured)]
 
 
-def _leave_out_rejected(
+def _find_rejected(
     job: Job, analysis: Analysis, on: Path | None
-) -> tuple[Analysis, list[str]]:
-    """Return the analysis without settings with which an earlier run of the program was not
-    faster, and a line that names them."""
+) -> tuple[frozenset[Setting], Path | None]:
+    """Return the settings with which an earlier run of the program was not faster, and the file
+    that keeps them."""
     from pario.prove.replay import ReplayError
     from pario.prove.tune.history import find_rejected, rejections
     from pario.prove.tune.remedies import find_directory
-    from pario.see.analyze.advise import without_settings
 
     try:
         directory = on or find_directory(analysis)
     except ReplayError:
-        return analysis, []
-    changed, names = without_settings(analysis, find_rejected(job, directory))
+        return frozenset(), None
+    settings = find_rejected(job, directory)
+    return settings, rejections(job, directory) if settings else None
+
+
+def _name_rejected(names: Collection[str], place: Path | None) -> list[str]:
+    """Return a line on settings that are left out, which a file keeps."""
     if not names:
-        return analysis, []
-    place = rejections(job, directory)
-    return changed, [
+        return []
+    return [
         f"pario: left out, because an earlier run was not faster with it: {', '.join(names)}"
         f" (to try again, remove {place})"
     ]

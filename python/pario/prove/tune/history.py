@@ -7,6 +7,7 @@ import hashlib
 import math
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,8 @@ from pario.see.tables.model import LAYERS, Job
 
 _TUNED = Format("pario-tune", "settings", 1)
 _REJECTED = Format("pario-rejected", "settings", 1)
+#: The days after which rejected settings are measured again.
+DAYS = 7
 #: Table, key and value.
 Setting = tuple[str, str, str]
 #: Stands in kept patterns for the directory of the run's files.
@@ -49,12 +52,13 @@ def keep_choice(job: Job, directory: Path, choice: Choice) -> None:
 
 
 def find_rejected(job: Job, directory: Path) -> frozenset[Setting]:
-    """The settings of the pattern with which the program was not faster."""
+    """The settings of the pattern with which the program was not faster in the last days; later
+    they are measured again, because machines and programs change."""
     with suppress(OSError, ParioError):
-        kept = _REJECTED.read(
-            rejections(job, directory), lambda fields: frozenset(map(_setting, fields["settings"]))
-        )
-        return kept or frozenset()
+        path = rejections(job, directory)
+        kept = _REJECTED.read(path, lambda fields: frozenset(map(_setting, fields["settings"])))
+        if kept and time.time() - path.stat().st_mtime < DAYS * 86400:
+            return kept
     return frozenset()
 
 

@@ -22,6 +22,8 @@ NO_SPACE = (
 #: The end of the reason against settings that replays found faster, but not as fast as others.
 OUTDONE = "slower than the chosen settings"
 NOT_FASTER = "an earlier run with the setting was not faster"
+#: That of a finding some of whose rejected settings replays chose all the same.
+NOT_FASTER_TOGETHER = "with all settings of this finding an earlier run was not faster"
 #: In place of a risky key: allows all of them.
 EVERY = "all"
 SURE = {"high": "sure", "medium": "likely", "low": "possible"}
@@ -101,7 +103,7 @@ def without_settings(
         if len(kept) == len(finding.settings):
             return finding
         gone = (one for one in finding.settings if one not in kept)
-        names.update({f"{one.table}.{one.key} = {one.value}": None for one in gone})
+        names.update({name_setting(_words(one)): None for one in gone})
         return replace(finding, settings=kept, why_not="" if kept else NOT_FASTER)
 
     findings = tuple(map(reduce, analysis.findings))
@@ -137,13 +139,45 @@ def render(analysis: Analysis, advice: Advice, measured: Sequence[str] = ()) -> 
     return write(head, advice.proposals)
 
 
+def name_setting(setting: tuple[str, str, str]) -> str:
+    """Return table, key and value as a settings file writes them."""
+    table, key, value = setting
+    return f"{table}.{key} = {value}"
+
+
+def mark_served(
+    analysis: Analysis, advice: Advice, rejected: Collection[tuple[str, str, str]]
+) -> tuple[Advice, tuple[str, ...]]:
+    """Return the advice whose findings name settings of theirs that replays chose, although an
+    earlier run rejected them, and these settings. ``analysis``: with the rejected settings."""
+    lines = (line for proposal in advice.proposals for line in proposal.lines if line.applied)
+    chosen = {(line.table, line.key, line.value) for line in lines} & set(rejected)
+    served = {
+        finding.title
+        for finding in analysis.findings
+        if chosen & {_words(setting) for setting in finding.settings}
+    }
+    left = tuple(
+        replace(finding, why_not=NOT_FASTER_TOGETHER)
+        if finding.title in served and finding.why_not == NOT_FASTER
+        else finding
+        for finding in advice.left
+    )
+    return replace(advice, left=left), tuple(map(name_setting, sorted(chosen)))
+
+
+def is_served(finding: Finding) -> bool:
+    """Tell whether the chosen settings, which are not those of a finding, serve it, too."""
+    return finding.why_not.endswith((OUTDONE, NOT_FASTER_TOGETHER))
+
+
 def explain_unrepaired(finding: Finding) -> tuple[str, ...]:
     """Return sentences on a finding without settings: the change to make, and why no setting
     makes it."""
     what = next((fix.text for fix in finding.fixes if fix.kind == "code"), "")
     if not finding.why_not:
         return (f"No setting repairs it. {what}".rstrip(),)
-    if finding.why_not.endswith(OUTDONE):
+    if is_served(finding):
         return (f"The chosen settings serve these calls, too: {finding.why_not}.",)
     return (f"Needs a change of the program: {what}", f"No setting does it: {finding.why_not}.")
 

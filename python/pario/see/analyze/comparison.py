@@ -16,6 +16,8 @@ OutputState = Literal["identical", "differs", "only in A", "only in B", "not wri
 
 #: Relative changes of the wall time below which it counts as unchanged.
 SAME_WALL = 0.005
+#: More computation than this share of the wall time is not that of settings for I/O.
+BUSY = 0.1
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,17 @@ class Comparison:
             and wall.change <= -SAME_WALL
             and (io is None or io.b.median <= io.a.median)
         )
+
+    @property
+    def slowed_by_computation(self) -> bool:
+        """True if B is a single run that took longer in its computation alone, such as on a busy
+        machine: it says nothing about settings for I/O."""
+        wall = self.measures[0]
+        compute = next((measure for measure in self.measures if measure.key == "compute"), None)
+        if compute is None or wall.noise != "unknown":
+            return False
+        more = compute.b.median - compute.a.median
+        return more >= BUSY * wall.a.median and -self.saved <= more
 
     @property
     def outputs_differ(self) -> bool:
