@@ -138,6 +138,23 @@ def test_small_writes_side_by_side_are_one_finding() -> None:
     assert rules_of(made) == ["missing-collectives"]
 
 
+@pytest.mark.parametrize(
+    ("inside", "found"),
+    [(50_000, ["missing-collectives"]), (0, ["missing-collectives", "small-writes"])],
+)
+def test_requests_of_nonblocking_mpi_io_are_part_of_its_finding(
+    inside: int, found: list[str]
+) -> None:
+    made = job(2)
+    moved = {"writes": 50_000, "bytes_written": 400_000, "end_written": [400_000, 800_000]}
+    requests = {"async_writes": 50_000, "async_requests": 50_000, "async_calls": 50_000}
+    add_record(made, [0, 1], "/scratch/m", "mpiio", opens=1, write_time=5.0, **moved)
+    below = {**moved, **requests, "async_time": 4.0, "nested_rest": inside}
+    add_record(made, [0, 1], "/scratch/m", **below)
+    assert rules_of(made) == found
+    assert find(made, "missing-collectives").seconds > (8.0 if inside else 4.0)
+
+
 @pytest.mark.parametrize(("views", "repaired"), [(0, True), (8000, False)])
 def test_no_setting_serves_the_views_of_a_program(views: int, repaired: bool) -> None:
     made = job()

@@ -34,7 +34,23 @@ def own_calls(job: Job, name: str) -> Floats:
     if name not in NESTED:
         return calls
     own = np.maximum(calls - job.records[NESTED[name]], 0.0)
+    if name in _TRANSFERS:
+        own = np.where(
+            find_submitted_below(job), np.minimum(own, calls - _requests(job, name)), own
+        )
     return np.where(_below(job), 0.0, own) if _is_assumed(job, name) else own
+
+
+def find_submitted_below(job: Job) -> Mask:
+    """True for POSIX rows whose asynchronous requests MPI-IO submitted, for its nonblocking calls;
+    they complete later, outside of MPI-IO calls."""
+    records = job.records
+    submitted = (records["async_calls"] > 0) & (records["nested_rest"] >= records["async_calls"])
+    return np.asarray((records["layer"] == POSIX) & submitted)
+
+
+def _requests(job: Job, name: str) -> Floats:
+    return np.asarray(job.records[f"async_{name}"], np.float64)
 
 
 def _is_assumed(job: Job, name: str) -> bool:

@@ -11,8 +11,9 @@ from pario import wording
 from pario.see.analyze.arrays import Floats, Ints, Mask, counts, ratio, sums, unique_pairs
 from pario.see.analyze.cells import POSIX, READS, WRITES, Direction
 from pario.see.analyze.facts import Facts, compute_once
-from pario.see.analyze.ledger import WAITING, Claim
+from pario.see.analyze.ledger import WAITING, Claim, claim_all
 from pario.see.analyze.model import Fix
+from pario.see.analyze.nesting import find_submitted_below
 from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import (
     Candidate,
@@ -217,7 +218,10 @@ def _independent(facts: Facts, subject: Scene, pieces: Floats, direction: Direct
                 " collective"
             ),
         ),
-        claims=[Claim(rows, kind, facts.cells[rows, kind] - exchanged)],
+        claims=[
+            Claim(rows, kind, facts.cells[rows, kind] - exchanged),
+            *_claim_requests(facts, rows, kind),
+        ],
         method=(
             f"time of the calls minus {COLLECTIVE_COST:.0f} times that of their bytes at the rate"
             " of large calls"
@@ -225,6 +229,13 @@ def _independent(facts: Facts, subject: Scene, pieces: Floats, direction: Direct
             + ": the price of the exchange"
         ),
     )
+
+
+def _claim_requests(facts: Facts, rows: Ints, kind: int) -> list[Claim]:
+    """Return the claim of the asynchronous requests by which MPI-IO makes nonblocking calls."""
+    below = facts.find_below(rows)[1]
+    below = below[find_submitted_below(facts.job)[below]]
+    return claim_all(facts, below, (kind,)) if len(below) else []
 
 
 def _are_in_a_row(facts: Facts, rows: Ints, direction: Direction) -> bool:
