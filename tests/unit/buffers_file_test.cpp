@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -62,6 +63,12 @@ class Buffered {
     const long result = buffers::read(*handle_, {&piece, 1}, {});
     return result == kPass ? sign(::read(fd_, data.data(), data.size())) : result;
   }
+  /// As read(), into two pieces.
+  long readv(std::string& data, std::size_t first) {
+    const iovec pieces[] = {{data.data(), first}, {data.data() + first, data.size() - first}};
+    const long result = buffers::read(*handle_, pieces, {});
+    return result == kPass ? sign(::readv(fd_, pieces, 2)) : result;
+  }
   long pread(std::string& data, std::uint64_t at) {
     const iovec piece{data.data(), data.size()};
     const long result = buffers::read(*handle_, {&piece, 1}, at);
@@ -105,6 +112,7 @@ class Plain {
     return sign(::pwrite(fd_, data.data(), data.size(), static_cast<off_t>(at)));
   }
   long read(std::string& data) { return sign(::read(fd_, data.data(), data.size())); }
+  long readv(std::string& data, std::size_t) { return read(data); }
   long pread(std::string& data, std::uint64_t at) {
     return sign(::pread(fd_, data.data(), data.size(), static_cast<off_t>(at)));
   }
@@ -157,7 +165,9 @@ class Twins {
         ASSERT_EQ(buffered_.pwrite(data, at), plain_.pwrite(data, at));
         break;
       case 4:
-        compare_reads(data.size(), [](auto& file, std::string& room) { return file.read(room); });
+        compare_reads(data.size(), [&, first = below(2)](auto& file, std::string& room) {
+          return first != 0 && room.size() > 1 ? file.readv(room, 1) : file.read(room);
+        });
         break;
       case 5:
         compare_reads(data.size(),
@@ -406,6 +416,29 @@ TEST(BufferedFile, SmallSequentialReadsBecomeFewSystemCalls) {
       << "a window each, what lies across two windows, the first ones, the end";
   EXPECT_GT(seen.prefetches, 10u);
   EXPECT_LT(seen.wasted, 2000u) << "what lies across two windows is read by the call itself";
+}
+
+TEST(BufferedFile, ReadsIntoSeveralPiecesAreReadAhead) {
+  const Directory folder;
+  fill(folder / "in", 1'000'000);
+  const std::string expected = contents(folder / "in");
+  Buffered file(folder / "in", O_RDONLY, small(65536, 4));
+  std::string all, room(100, '.');
+  for (long got; (got = file.readv(room, 30)) > 0;)
+    all.append(room, 0, static_cast<std::size_t>(got));
+  EXPECT_EQ(all, expected);
+  EXPECT_LT(file.statistics().system_read.calls, 60u);
+}
+
+TEST(BufferedFile, ReadsIntoSeveralPiecesFindBytesThatAreNotWrittenYet) {
+  const Directory folder;
+  Buffered file(folder / "out", O_RDWR | O_CREAT, small(4096, 4));
+  EXPECT_EQ(file.write("first second"), 12);
+  EXPECT_EQ(file.seek(6, SEEK_SET), 6);
+  std::string room(6, '.');
+  EXPECT_EQ(file.readv(room, 2), 6);
+  EXPECT_EQ(room, "second");
+  EXPECT_EQ(file.statistics().system_write.calls, 0u);
 }
 
 TEST(BufferedFile, ASlowReaderOfANewFileReadsItsWindowsOnce) {

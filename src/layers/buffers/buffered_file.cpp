@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <optional>
 #include <utility>
 
 #include "layers/buffers/buffered_file_call.hpp"
 #include "layers/buffers/figures.hpp"
+#include "layers/buffers/pieces.hpp"
 
 namespace pario::buffers {
 namespace {
@@ -83,17 +83,12 @@ long BufferedFile::read_locked(FileLock& lock, Handle& handle, std::span<const i
                                std::uint64_t offset) {
   const long copied = copies_.read(handle, pieces, offset);
   if (copied != kPass) return copied;
-  const iovec& first = pieces[0];
-  const auto bytes = static_cast<long>(first.iov_len);
-  if (pieces.size() == 1) {
-    if (const std::byte* dirty = context_.windows.find_dirty_bytes(offset, first.iov_len)) {
-      std::memcpy(first.iov_base, dirty, first.iov_len);
-      return bytes;
-    }
-    if (read_ahead_.read(lock, handle, first, offset)) {
-      handle.next_read = offset + first.iov_len;
-      return bytes;
-    }
+  const std::uint64_t bytes = bytes_of(pieces);
+  if (const std::byte* dirty = context_.windows.find_dirty_bytes(offset, bytes))
+    return scatter({dirty, bytes}, pieces);
+  if (read_ahead_.read(lock, handle, pieces, offset)) {
+    handle.next_read = offset + bytes;
+    return static_cast<long>(bytes);
   }
   // Writes dirty bytes behind the range, too: they determine the end of the file.
   if (context_.windows.dirty_end() > offset) write_behind_.drain(lock);

@@ -1,10 +1,10 @@
 #include "layers/buffers/read_ahead.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "layers/buffers/background.hpp"
 #include "layers/buffers/file_stamps.hpp"
+#include "layers/buffers/pieces.hpp"
 #include "layers/buffers/statistics.hpp"
 
 namespace pario::buffers {
@@ -20,17 +20,18 @@ void ReadAhead::start(FileContext& context) {
   wasted_windows_ = 0;
 }
 
-bool ReadAhead::read(FileLock& lock, Handle& handle, const iovec& piece, std::uint64_t offset) {
-  if (!detect_stream(handle, piece, offset)) return false;
+bool ReadAhead::read(FileLock& lock, Handle& handle, std::span<const iovec> pieces,
+                     std::uint64_t offset) {
+  const std::uint64_t bytes = bytes_of(pieces);
+  if (!detect_stream(handle, offset, bytes)) return false;
   if (windows_ != 0 && !is_valid(handle)) discard_windows(lock);
   const std::uint64_t size = context_->windows.size(), begin = base::round_down(offset, size);
   const auto at = static_cast<std::uint32_t>(offset - begin);
   Buffer* buffer = get_window(lock, handle, begin);
-  if (buffer == nullptr ||
-      !buffer->valid.contains(at, at + static_cast<std::uint32_t>(piece.iov_len)))
+  if (buffer == nullptr || !buffer->valid.contains(at, at + static_cast<std::uint32_t>(bytes)))
     return false;  // the end of the file, or an error: the kernel answers the call
-  std::memcpy(piece.iov_base, buffer->memory + at, piece.iov_len);
-  buffer->bytes_used += piece.iov_len;
+  scatter({buffer->memory + at, bytes}, pieces);
+  buffer->bytes_used += bytes;
   if (buffer->valid.end() == size && !context_->hints.sync) prefetch(handle, begin);
   return true;
 }
@@ -55,12 +56,12 @@ void ReadAhead::remember_file(const Handle& handle) {
 }
 
 /// True if the handle reads sequentially, and if the read is small and lies in one window.
-bool ReadAhead::detect_stream(Handle& handle, const iovec& piece, std::uint64_t offset) {
+bool ReadAhead::detect_stream(Handle& handle, std::uint64_t offset, std::uint64_t bytes) {
   handle.sequential_reads = offset == handle.next_read ? handle.sequential_reads + 1 : 0;
   const std::uint64_t size = context_->windows.size();
-  const std::uint64_t end = offset - base::round_down(offset, size) + piece.iov_len;
-  return context_->hints.prefetch != 0 && wasted_windows_ < kWastedWindows && piece.iov_len != 0 &&
-         end <= size && piece.iov_len <= size / 2 && handle.sequential_reads >= kSequentialReads &&
+  const std::uint64_t end = offset - base::round_down(offset, size) + bytes;
+  return context_->hints.prefetch != 0 && wasted_windows_ < kWastedWindows && bytes != 0 &&
+         end <= size && bytes <= size / 2 && handle.sequential_reads >= kSequentialReads &&
          context_->windows.dirty_end() == 0;
 }
 

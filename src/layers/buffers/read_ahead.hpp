@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <span>
 
 #include "layers/buffers/file_context.hpp"
 #include "layers/buffers/file_lock.hpp"
@@ -21,7 +22,7 @@ class ReadAhead {
 
   /// Serves a read from a window read ahead, or from one that it reads now. False if read-ahead
   /// does not help this reader, or if the window lacks some of the bytes.
-  bool read(FileLock& lock, Handle& handle, const iovec& piece, std::uint64_t offset);
+  bool read(FileLock& lock, Handle& handle, std::span<const iovec> pieces, std::uint64_t offset);
   /// Discards all windows, because the file changes.
   void discard_all(FileLock& lock) {
     if (windows_ != 0) [[unlikely]]
@@ -37,7 +38,7 @@ class ReadAhead {
  private:
   bool is_valid(const Handle& handle);
   void remember_file(const Handle& handle);
-  bool detect_stream(Handle& handle, const iovec& piece, std::uint64_t offset);
+  bool detect_stream(Handle& handle, std::uint64_t offset, std::uint64_t bytes);
   Buffer* get_window(FileLock& lock, Handle& handle, std::uint64_t begin);
   void prefetch(Handle& handle, std::uint64_t begin);
   Buffer* start_window(Handle& handle, std::uint64_t begin, std::uint64_t current);
