@@ -356,6 +356,21 @@ def test_redirections_of_a_shell_leave_no_descriptors_open(tmp_path: Path) -> No
 
 
 @pytest.mark.system
+def test_lines_that_a_program_prints_into_a_redirection_are_replayed(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pario", "run", "--no-report", "-o", "log", "--"]
+    lines = "for (i = 0; i < 500; i++) { print i; fflush() }"
+    (tmp_path / "print.sh").write_text(f"awk 'BEGIN {{ {lines} }}' > out.txt; exit\n")
+    run_command([*command, "bash", "print.sh"], cwd=tmp_path, status=0)
+    job = read([tmp_path / "log"])
+    script = script_of(job)
+    both = counts(fidelity(job, script, perform(script, tmp_path)))
+    assert both["stdio", "writes"][0] == both["stdio", "writes"][1] >= 500
+    names = [list(numbers())[verb] for seat in script.seats for verb in seat["verb"] if verb < 1000]
+    assert names.index("fopen") > names.index("dup") < names.index("close", names.index("dup"))
+    assert names[: names.index("fopen")].count("close") >= 2  # of the shell, before the program
+
+
+@pytest.mark.system
 def test_removed_directories_and_files_without_names_are_replayed(tmp_path: Path) -> None:
     program = """\
 import os, shutil

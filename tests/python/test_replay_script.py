@@ -211,6 +211,24 @@ def test_a_descriptor_from_elsewhere_is_attached_and_used_at_offsets() -> None:
     assert found.verb.tolist() == [known["pwrite"], known["pwrite"], known["close"]]
 
 
+def test_a_stream_from_elsewhere_is_attached_and_keeps_its_position() -> None:
+    known = numbers()
+    verb = np.array([known["fprintf"], known["fwrite"], known["fclose"]])
+    offsets, lengths = np.array([0, 4, 0]), np.array([4, 4, 0])
+    found = assign(Calls(verb, np.zeros(3, np.int64), np.ones(3, bool), offsets, lengths))
+    assert found.attach == [0] and not found.dropped
+    assert (found.verb == verb).all()
+
+
+@pytest.mark.parametrize(
+    ("function", "verb"),
+    [("printf", "fprintf"), ("__printf_chk", "fprintf"), ("wprintf", "fprintf"), ("puts", "fwrite"),
+     ("vprintf", "fprintf"), ("scanf", "fread"), ("__isoc99_scanf", "fread"), ("dprintf", "write")],
+)  # fmt: skip
+def test_functions_of_the_standard_streams_are_played(function: str, verb: str) -> None:
+    assert verb_of(function) == verb
+
+
 def test_mpi_transfers_get_the_arguments_of_their_functions() -> None:
     seen: list[tuple[int, ...]] = []
     word = ctypes.c_size_t

@@ -126,6 +126,32 @@ def test_a_tiny_buffer_of_the_program_is_replaced(start: Start, build: Build) ->
     assert start(build("lines.c"), "tiny", streams="*.txt").files["out.txt"] == LINES
 
 
+def redirect(program: Path, words: str) -> list[str]:
+    return ["sh", "-c", f"exec {program} print {words}"]
+
+
+@pytest.mark.parametrize(
+    ("streams", "least", "most"),
+    [("*.txt:size=1M", 1, 1), ("%stdout:size=1M", 1, 1), ("*.log:size=1M", 1000, 1000)],
+    ids=["path", "name", "other path"],
+)
+def test_redirected_output_has_the_setting_of_its_file(
+    start: Start, build: Build, streams: str, least: int, most: int
+) -> None:
+    command = redirect(build("lines.c"), "> out.txt")
+    assert least <= system_writes(start, *command, streams=streams, work="out.txt") <= most
+    assert start(*command, streams=streams).files["out.txt"] == LINES
+
+
+def test_output_and_errors_that_are_redirected_to_one_file_keep_their_order(
+    start: Start, build: Build
+) -> None:
+    command = redirect(build("lines.c"), "both > out.txt 2>&1")
+    plain = start(*command)
+    assert b"line 500\nhalf\nline 501\n" in plain.files["out.txt"]
+    assert start(*command, streams="*.txt:size=1M").files == plain.files
+
+
 def test_typos_are_named_and_other_settings_apply(start: Start, build: Build) -> None:
     done = start(
         build("lines.c"),

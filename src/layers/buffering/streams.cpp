@@ -364,15 +364,35 @@ bool ignores_flush(std::FILE* stream) {
   return entry != nullptr && entry->memory != nullptr && entry->ignores_flush;
 }
 
+namespace {
+
+/// Gives a standard stream the setting of its name, such as %stdout, otherwise that of the file to
+/// which it is redirected. Only the name selects stderr, whose bytes users want at once.
+void set_standard_buffer(std::FILE* stream, std::string_view name) {
+  const int descriptor = fileno(stream);
+  struct stat file;
+  if (base::status_of(descriptor, file) != 0 || isatty(descriptor) != 0) return;
+  Setting setting = find_setting(name);
+  if (!setting.specification.empty()) {
+    apply_setting(stream, setting.hints);
+    return;
+  }
+  const base::Path path(descriptor);
+  if (stream == stderr || !S_ISREG(file.st_mode) || !path.is_known()) return;
+  setting = find_setting(path.view());
+  if (setting.specification.empty()) return;
+  const Reason reason = apply_setting(stream, setting.hints);
+  buffers::log_outcome(origin_of(setting, trace::Layer::stdio, path.view(), descriptor),
+                       setting.hints, reason);
+}
+
+}  // namespace
+
 void set_standard_stream_buffers() {
-  const struct {
-    std::string_view name;
-    std::FILE* stream;
-  } streams[] = {{"%stdin", stdin}, {"%stdout", stdout}, {"%stderr", stderr}};
-  for (const auto& [name, stream] : streams)
-    if (const Setting setting = find_setting(name);
-        !setting.specification.empty() && isatty(fileno(stream)) == 0)
-      apply_setting(stream, setting.hints);
+  const base::SavedErrno saved;
+  set_standard_buffer(stdin, "%stdin");
+  set_standard_buffer(stdout, "%stdout");
+  set_standard_buffer(stderr, "%stderr");
 }
 
 void flush_streams() {

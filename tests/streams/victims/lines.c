@@ -56,6 +56,14 @@ int main(int argc, char** argv) {
     }
     return fclose(stream);
   }
+  if (strcmp(how, "print") == 0) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (int i = 0; i < 1000; ++i) {
+      printf("line %d\n", i);
+      if (argc > 2 && i == 500) fprintf(stderr, "half\n");
+    }
+    return 0;
+  }
   out = open("out.txt", O_WRONLY | O_CREAT | O_TRUNC, 0644);
   if (strcmp(how, "handler") == 0) {
     signal(SIGALRM, from_handler);

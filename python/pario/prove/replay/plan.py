@@ -31,13 +31,14 @@ from pario.prove.replay.script import (
     count_calls,
 )
 from pario.prove.replay.slots import Assignment, Calls, assign
-from pario.prove.replay.verbs import ON_PATHS, numbers, verb_of
+from pario.prove.replay.verbs import CLOSING, ON_PATHS, OPENING, numbers, verb_of
 from pario.see.analyze.cells import find_rows
 from pario.see.analyze.scope import MISSING
 from pario.see.analyze.split import Times
 from pario.see.tables.model import FILE_LAYERS, LAYERS, Job
 
 _FAILED, _IN_MPIIO, _IN_MPI = 1, 2, 4
+_EXEC = 3  # Job.processes: end_kind
 _STDIO = LAYERS.index("stdio")
 _NANOSECONDS = 1e9
 #: The most bytes of one fprintf, which returns an int; a damaged log may hold more.
@@ -158,7 +159,7 @@ class _Plan:
         upper = events["layer"] == MPIIO
         made = np.zeros(len(self.rows), OPERATION)
         played = np.ones(len(self.rows), bool)
-        made[~upper], played[~upper], attached = self._low(
+        made[~upper], played[~upper], attached, closed = self._low(
             script, events[~upper], np.flatnonzero(~upper)
         )
         if np.any(upper):
@@ -169,7 +170,8 @@ class _Plan:
         if self._why_not or np.any(upper):
             script.mpiio = f"{AS_POSIX}{self._why_not}" if self._why_not else AS_MPIIO
         made["path"] = paths
-        attached["path"] = paths[attached["path"]]
+        for extra in (attached, closed):
+            extra["path"] = paths[extra["path"]]
         self._played = played
         kept = self.rows[played]
         barriers = self._barriers(script, kept)
@@ -181,9 +183,14 @@ class _Plan:
         script.left_out = count_calls(
             functions[~played & ~np.char.endswith(functions.astype(str), "_end")]
         )
-        before = self.rows[attached["other"]]
-        attached["other"] = 0
-        parts = [(made[played], kept, _CALL), (attached, before, _BEFORE), *barriers]
+        before, after = self.rows[attached["other"]], self.rows[closed["other"]]
+        attached["other"] = closed["other"] = 0
+        parts = [
+            (made[played], kept, _CALL),
+            (attached, before, _BEFORE),
+            (closed, after, _AFTER),
+            *barriers,
+        ]
         if not script.ranks:
             parts += self._processes(script, kept)
         return tuple(
@@ -199,9 +206,10 @@ class _Plan:
 
     def _low(
         self, script: Script, events: NDArray[Any], places: NDArray[Any]
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """The operations of POSIX and stdio calls, the mask of the played ones, and the operations
-        that attach descriptors (``path`` and ``other``: the event that they precede)."""
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """The operations of POSIX and stdio calls, the mask of the played ones, the operations that
+        attach descriptors (``path`` and ``other``: the event that they precede), and those that
+        close descriptors (after that event)."""
         known = numbers()
         table = np.array(
             [known.get(verb_of(name), -1) for name in self._job.function_names] or [-1]
@@ -248,7 +256,8 @@ class _Plan:
         made["verb"][self._at_end(events, verb == known["lseek"])] = known["lseek_end"]
         self._buffers(events, made, verb == known["setvbuf"])
         script.slots = found.count + 1
-        return made, played, self._make_attachments(found, made, chosen, places)
+        attached = self._make_attachments(found, made, events, chosen, places)
+        return made, played, attached, self._close_at_exec(found, made, events, chosen, places)
 
     def _at_end(self, events: NDArray[Any], seeks: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """The mask of seeks to the end of a file that no process writes. They are played relative
@@ -272,9 +281,15 @@ class _Plan:
         )
 
     def _make_attachments(
-        self, found: Assignment, made: NDArray[Any], chosen: NDArray[Any], places: NDArray[Any]
+        self,
+        found: Assignment,
+        made: NDArray[Any],
+        events: NDArray[Any],
+        chosen: NDArray[Any],
+        places: NDArray[Any],
     ) -> NDArray[Any]:
-        """The operations that attach descriptors, and those that close some that no call closes."""
+        """The operations that attach descriptors and streams, and those that close descriptors
+        that no call closes."""
         closing, slots = (np.array(found.closed, int).reshape(-1, 2)).T
         calls = chosen[np.concatenate([np.array(found.attach, int), closing])]
         count = len(found.attach)
@@ -282,8 +297,47 @@ class _Plan:
         attached["verb"][:count], attached["verb"][count:] = numbers()["attach"], numbers()["close"]
         attached["slot"] = np.concatenate([made["slot"][calls[:count]], slots])
         attached["offset"] = os.O_RDWR | os.O_CREAT
+        of_stream = np.flatnonzero(events["layer"][calls[:count]] == _STDIO)
+        reads = np.isin(made["verb"][calls[of_stream]], [numbers()["fread"], numbers()["fgetc"]])
+        attached["verb"][of_stream] = numbers()["fopen"]
+        attached["offset"][of_stream] = np.where(reads, os.O_RDONLY, os.O_RDWR | os.O_APPEND)
         attached["path"] = attached["other"] = places[calls]
         return attached
+
+    def _close_at_exec(
+        self,
+        found: Assignment,
+        made: NDArray[Any],
+        events: NDArray[Any],
+        chosen: NDArray[Any],
+        places: NDArray[Any],
+    ) -> NDArray[Any]:
+        """The operations that close the descriptors of a process that starts another program. Those
+        that it inherits are attached again."""
+        names, processes = list(numbers()), events["process"][chosen]
+        dropped = {*found.dropped}
+        left: dict[int, dict[int, int]] = {}  # by process: slots, and the call that opened each
+        last: dict[int, int] = {}
+        execs = self._job.processes["end_kind"] == _EXEC
+        for call in np.flatnonzero(execs[processes] & (events["layer"][chosen] != _STDIO)).tolist():
+            if call in dropped:
+                continue
+            process, verb, slot = int(processes[call]), names[found.verb[call]], found.slot[call]
+            last[process] = call
+            if verb in OPENING:
+                left.setdefault(process, {})[int(slot)] = call
+            elif verb in CLOSING:
+                left.get(process, {}).pop(int(slot), None)
+        pairs = [
+            (slot, call, last[process])
+            for process, slots in left.items()
+            for slot, call in slots.items()
+        ]
+        slots, opening, after = np.array(pairs, int).reshape(-1, 3).T
+        closed = np.zeros(len(pairs), OPERATION)
+        closed["verb"], closed["slot"] = numbers()["close"], slots
+        closed["path"], closed["other"] = places[chosen[opening]], places[chosen[after]]
+        return closed
 
     def _pauses(self, kept: NDArray[Any]) -> NDArray[Any]:
         """The nanoseconds without I/O and communication before each played call and barrier, by the

@@ -29,7 +29,8 @@ class Calls:
 
 @dataclass
 class Assignment:
-    """The result of :func:`assign`. ``attach``: calls whose slot gets a descriptor before them;
+    """The result of :func:`assign`. ``attach``: calls whose slot gets a descriptor, or a stream,
+    before them;
     ``source``: the slots that dup and fdopen copy; ``closed``: calls, and a slot that is closed
     before each of them."""
 
@@ -192,11 +193,11 @@ class _Walk:
         return last.get(True) or last.get(False)
 
     def _attach(self, call: int, stdio: bool, verb: str) -> _Open | None:
-        """Add a descriptor of unknown origin: from the parent, from a message, or from a log
-        without opens."""
-        if stdio or verb in CLOSING:
+        """Add a descriptor of unknown origin (from the parent, from a message, or from a log
+        without opens), or a stream: standard output, redirected to the file."""
+        if verb in CLOSING:
             return None
-        new = _Open(self._new(), False, 0, attached=True)
+        new = _Open(self._new(), stdio, 0, attached=True)
         self._found.attach.append(call)
         self._open.append(new)
         return new

@@ -41,9 +41,9 @@ _PLAYED = (
         r"fread(_unlocked)?|__fread(_unlocked)?_chk|fgetw?s(_unlocked)?"
         r"|__fgetw?s(_unlocked)?_chk|(__)?get(line|delim)",
     ),
-    ("fread", r"(__isoc\d+_)?v?fw?scanf"),
-    ("fwrite", r"fwrite(_unlocked)?|fputw?s(_unlocked)?"),
-    ("fprintf", r"(__)?v?fw?printf(_chk)?"),
+    ("fread", r"(__isoc\d+_)?v?f?w?scanf"),
+    ("fwrite", r"fwrite(_unlocked)?|fputw?s(_unlocked)?|puts"),
+    ("fprintf", r"(__)?v?f?w?printf(_chk)?"),
     ("fseeko", r"fseeko?(64)?|fsetpos(64)?|rewind"),
     ("ftello", r"ftello?(64)?|fgetpos(64)?"),
     ("fflush", r"fflush(_unlocked)?"),
