@@ -124,6 +124,20 @@ def test_tools_of_the_system_are_repaired_by_their_options(program: str, text: s
     assert find(made, "small-writes").fixes[-1].text.startswith(text)
 
 
+@pytest.mark.parametrize(
+    ("program", "text"), [("/usr/bin/cut", "Start the program without"), ("/home/me/a", "setvbuf")]
+)
+def test_tools_of_the_system_get_their_buffers_back_by_their_options(
+    program: str, text: str
+) -> None:
+    made = job(1)
+    made.programs = [program]
+    counts = {"writes": 200_000, "bytes_written": 200_000 * 12, "write_time": 20.0}
+    add_record(made, 0, "/scratch/a.txt", "stdio", buffer_mode=1, **counts)
+    (fix,) = [fix for fix in find(made, "stdio-buffer").fixes if fix.kind == "code"][:1]
+    assert fix.text.startswith(text)
+
+
 def test_files_that_cost_a_sync_each_are_told_to_synchronise_once() -> None:
     made = job(1)
     for number in range(300):

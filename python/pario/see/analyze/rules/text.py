@@ -12,6 +12,7 @@ from pario.see.analyze.arrays import Floats, Ints, Mask, sums
 from pario.see.analyze.cells import READS, WRITE, WRITES, Direction
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import COMPUTE, Claim
+from pario.see.analyze.libraries import is_installed_program
 from pario.see.analyze.rules import repairs
 from pario.see.analyze.rules.base import Candidate, Rule, Scene, code, fact, scene, sum_seconds
 from pario.see.analyze.rules.calling import Work, claim_work
@@ -122,6 +123,12 @@ def _conversions(facts: Facts, rows: Ints) -> list[Claim]:
     return [Claim(lanes, COMPUTE, seconds[lanes])] if len(lanes) else []
 
 
+_OPTIONS = (
+    "Start the program without the option or tool that takes its buffer away: stdbuf -oL or -o0,"
+    " grep --line-buffered, sed -u."
+)
+
+
 def _tiny_buffers(facts: Facts) -> Iterator[Candidate]:
     mode, size = facts.column("buffer_mode"), facts.column("buffer_size")
     mean = np.minimum(facts.write_size, facts.read_size)
@@ -166,6 +173,7 @@ def _buffer(facts: Facts, subject: Scene) -> Candidate:
             ),
         ),
         fixes=(
+            *([code(_OPTIONS)] if facts.are_of_programs(is_installed_program)[rows].all() else ()),
             code(
                 "setvbuf(f, buffer, _IOFBF, 1 << 20) with a buffer of your own (glibc ignores the"
                 " size when the buffer is NULL), before the first call."
