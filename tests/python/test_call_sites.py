@@ -27,6 +27,7 @@ from pario.see.report import html, terminal
 from pario.see.report.html.charts.flame import flame_graph
 from pario.see.symbols import elf, programs
 from pario.see.tables.model import EVENT_KINDS, SITE, Frame, Job
+from pario.see.tables.own.sites import count_without_stack
 from tests.python.jobs import add_record, make_job
 from tests.python.support import analyses
 
@@ -120,6 +121,13 @@ def make_small_writes(
     made.sites["seconds"] = seconds
     made.sites["file"] = files
     return made
+
+
+@pytest.mark.parametrize(("layer", "lost"), [("mpiio", 2), ("stdio", 20_002)])
+def test_calls_of_threads_of_mpiio_need_no_line(layer: str, lost: int) -> None:
+    made = make_small_writes((-1, -1), (20_000, 2), (1.5, 2.5), (0, -1))
+    add_record(made, 0, "/scratch/out", layer, writes=20_000, bytes_written=80_000_000)
+    assert count_without_stack(made) == lost
 
 
 def find_small_writes(*columns: tuple[float, ...]) -> Finding:

@@ -30,6 +30,7 @@ _ROW = np.dtype(
     ]
 )
 _COMMUNICATION = 255
+_POSIX, _MPIIO = LAYERS.index("posix"), LAYERS.index("mpiio")
 _INTERPRETER = re.compile(r"(?:lib)?python[\d.]*[a-z]*(?:\.so[\d.]*)?")
 
 
@@ -51,13 +52,26 @@ def add_sites(job: Job, views: Sequence[View], files: Sequence[NDArray[np.int32]
     ]
     job.function_names = names.list
     job.sites = _sum_alike(np.concatenate([np.zeros(0, SITE), *tables]))
-    lost = int(job.sites["calls"][job.sites["stack"] < 0].sum())
+    lost = count_without_stack(job)
     lost += sum(view.log.process.get("sites_lost", 0) for view in views)
     if lost:
         job.messages.append(
             f"{wording.count(lost)} calls have no line of the program (more call stacks than the"
             " limit, or a stack that cannot be read)"
         )
+
+
+def count_without_stack(job: Job) -> int:
+    """Return the calls without a stack, without those on files of MPI-IO below MPI-IO: a thread of
+    pario's makes them, or of the MPI library, in no function of the program."""
+
+    def number(rows: NDArray[Any]) -> NDArray[np.int64]:
+        return np.asarray(rows["process"] * np.int64(len(job.files) + 1) + rows["file"])
+
+    sites = job.sites[job.sites["stack"] < 0]
+    of_mpiio = number(job.records[job.records["layer"] == _MPIIO])
+    inner = (sites["layer"] == _POSIX) & np.isin(number(sites), of_mpiio)
+    return int(sites["calls"][~inner].sum())
 
 
 class _Stacks:
