@@ -8,6 +8,7 @@ from rich.console import Console
 
 from pario.see.analyze import analyze
 from pario.see.report import terminal
+from pario.see.report.words import slow_call
 from pario.see.tables.model import Job
 from tests.python.jobs import add_events, add_record, make_job
 
@@ -31,7 +32,7 @@ def test_one_slow_open_of_48_files_is_named_with_rank_and_moment() -> None:
     stream = io.StringIO()
     terminal.render(analysis, Console(file=stream, width=100))
     assert (
-        "Slow   one open of /scratch/out.17 took 0.06 s at 0.50 s on rank 17, 47 others 400 µs each"
+        "one open of /scratch/out.17 took 0.06 s at 0.50 s on rank 17, 47 others 400 µs (median)"
         in stream.getvalue()
     )
 
@@ -71,6 +72,7 @@ def test_without_events_the_longest_call_of_a_row_stands_out() -> None:
     (slow,) = analyze(job).outliers
     assert (slow.file, slow.seconds) == ("/out", 0.07)
     assert np.isnan(slow.start)
+    assert slow_call(slow).endswith("999 others 100 µs (mean)")
 
 
 def test_a_slow_call_inside_a_slow_call_is_named_once() -> None:

@@ -9,7 +9,7 @@ from pario.see.analyze import analyze
 from pario.see.analyze.model import FileRow
 from pario.see.tables.model import Job
 from pario.see.tables.rows import new_processes
-from tests.python.jobs import add_events, add_function, add_record, make_job
+from tests.python.jobs import add_events, add_filesystem, add_function, add_record, make_job
 
 IN_MPI_IO, IN_MPI = 2, 4
 
@@ -246,6 +246,17 @@ def test_stats_of_installed_packages_are_no_storm(path: str, told: bool) -> None
         add_record(job, 0, f"{path}/{number}", stats=100, stat_time=0.1)
     rules = [finding.rule for finding in analyze(job).findings]
     assert rules == (["stat-storm"] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [("ext4", "the kernel follow the path"), ("lustre", "the metadata server")]
+)
+def test_only_network_file_systems_have_a_metadata_server(kind: str, said: str) -> None:
+    job = make_job(1)
+    add_filesystem(job, "/data", kind, network=kind != "ext4")
+    add_record(job, 0, "/data/a", stats=100_000, stat_time=2.0)
+    (found,) = (one for one in analyze(job).findings if one.rule == "stat-storm")
+    assert said in found.cause
 
 
 def test_a_sum_over_ranks_has_no_slowest_rank() -> None:

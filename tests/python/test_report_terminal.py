@@ -42,7 +42,7 @@ def test_the_page_reads_as_the_golden_text(
 
 def test_sentences_of_a_narrow_page_continue_in_the_next_line() -> None:
     text = " ".join(page(analyses.rich(10), 60).split())
-    assert "Rank 3 spends the most time in I/O: 106 s (mean 30.2 s). Mean waiting: 79.4 s" in text
+    assert "I/O: 106 s (mean 30.2 s), without waiting (mean 79.4 s, 43 %)." in text
     assert "10 times the bytes of the others; OST 0015 has 36 % of the bytes" in text
 
 

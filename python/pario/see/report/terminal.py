@@ -130,18 +130,19 @@ def _ranks_line(verdict: Verdict, ranks: int, width: int) -> Iterator[Text]:
             f"Rank {verdict.slowest_rank}" if verdict.slowest_rank >= 0 else "The slowest rank"
         )
         most, mean = wording.seconds(verdict.slowest.io), wording.seconds(verdict.mean.io)
-        text = f"{slowest} spends the most time in I/O: {most} (mean {mean}).{_waiting(verdict)}"
+        text = f"{slowest} spends the most time in I/O: {most} (mean {mean}){_waiting(verdict)}."
         yield from wrap_text(text, width, style="dim")
 
 
 def _waiting(verdict: Verdict) -> str:
-    """Return the waiting of the mean rank if it exceeds that on the critical path, which the bar
-    shows; else an empty text."""
+    """Return words on the waiting of the mean rank if it exceeds that on the critical path, which
+    the bar shows; else an empty text. The tables of calls and files count it, the I/O of a rank
+    does not."""
     mean = verdict.mean
     if not mean.waiting - verdict.critical.waiting >= LEAST_WAITING * mean.wall > 0:
         return ""
     share, wait = wording.share(mean.waiting / mean.wall), wording.seconds(mean.waiting)
-    return f" Mean waiting: {wait} ({share})."
+    return f", without waiting (mean {wait}, {share})"
 
 
 def _corruption(analysis: Analysis, width: int, all: bool) -> Iterator[Text]:

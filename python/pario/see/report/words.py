@@ -78,13 +78,16 @@ def _is_for_replays(analysis: Analysis) -> bool:
 
 def slow_call(outlier: Outlier, width: int = 1000) -> str:
     """Return a sentence on a single slow call, its file shortened to fit ``width`` columns:
-    ``one open of out.3 took 60.0 ms at 1.20 s on rank 3, 48 others 0.40 ms``."""
-    when = f" at {wording.seconds(outlier.start)}" if math.isfinite(outlier.start) else ""
+    ``one open of out.3 took 60.0 ms at 1.20 s on rank 3, 48 others 0.40 ms (median)``. Counters,
+    which have no moment, give the mean."""
+    moment = math.isfinite(outlier.start)
+    when = f" at {wording.seconds(outlier.start)}" if moment else ""
     where = f" on rank {outlier.rank}" if outlier.rank >= 0 else ""
     head = f"one {outlier.function} of "
     tail = (
         f" took {wording.seconds(outlier.seconds)}{when}{where},"
-        f" {wording.plural(outlier.calls - 1, 'other')} {wording.seconds(outlier.usual)} each"
+        f" {wording.plural(outlier.calls - 1, 'other')} {wording.seconds(outlier.usual)}"
+        f" ({'median' if moment else 'mean'})"
     )
     return head + wording.elide(outlier.file, max(width - len(head) - len(tail), 12)) + tail
 

@@ -100,12 +100,14 @@ def _describe_stats(subject: Scene, polled: Mask) -> dict[str, str]:
             ),
             "remedy": "waiting for files without asking",
         }
+    each = (
+        "is a request to the metadata server each time"
+        if facts.network[facts.file[rows]].any()
+        else "makes the kernel follow the path each time"
+    )
     return {
         "title": f"{wording.count(count)} {words} on {subject.place}",
-        "cause": (
-            "Asking for a file's size or existence is a request to the metadata server each time;"
-            " the answer was known already."
-        ),
+        "cause": (f"Asking for a file's size or existence {each}; the answer was known already."),
     }
 
 
