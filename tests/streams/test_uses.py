@@ -70,6 +70,15 @@ def test_a_stream_that_the_program_leaves_little_buffer_shows_its_bytes_as_witho
     assert how != "flock" or plain.files == {"out.dat": b"001000\n"}
 
 
+@pytest.mark.parametrize("how", NARROW.replace(" before", "").replace(" flock", "").split())
+@pytest.mark.parametrize("mode", ["none", "line"])
+def test_redirected_output_with_little_buffer_shows_its_bytes_as_without_buffers(
+    start: Start, build: Build, mode: str, how: str
+) -> None:
+    command = ["sh", "-c", f"exec {build('narrow.c')} {mode} {how} redirected 1<> out.dat"]
+    expect_same(start(*command, streams="*.dat:size=64K"), start(*command))
+
+
 @pytest.mark.parametrize("mode", ["none", "line"])
 def test_such_a_stream_keeps_its_buffer_while_the_program_looks_at_the_size(
     start: Start, build: Build, mode: str

@@ -1,5 +1,7 @@
-// narrow MODE HOW: writes lines to a stream that is unbuffered (none) or line-buffered (line), and
-// uses the file in another way after each line. Prints the results of these uses.
+// narrow MODE HOW [redirected]: writes lines to a stream that is unbuffered (none) or line-buffered
+// (line), and uses the file in another way after each line. Prints the results of these uses. With
+// `redirected` the stream is standard output, redirected to out.dat, and results go to standard
+// error.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <spawn.h>
@@ -12,13 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static FILE* stream;
+static FILE *stream, *results;
 static int mode;
 
 static int is(const char* a, const char* b) { return strcmp(a, b) == 0; }
 
 static FILE* open_stream(const char* how) {
-  FILE* opened = fopen("out.dat", how);
+  FILE* opened = results == stderr ? stdout : fopen("out.dat", how);
   if (opened == NULL) exit(5);
   if (mode == _IONBF)
     setbuf(opened, NULL);
@@ -27,7 +29,7 @@ static FILE* open_stream(const char* how) {
   return opened;
 }
 
-static void say(long value) { printf("%ld\n", value); }
+static void say(long value) { fprintf(results, "%ld\n", value); }
 
 static long size_of(const char* path) {
   struct stat status;
@@ -35,7 +37,7 @@ static long size_of(const char* path) {
 }
 
 static void run_child(void (*start)(void)) {
-  fflush(stdout);
+  fflush(results);
   start();
 }
 
@@ -44,7 +46,7 @@ static void run_system(void) { say(system("wc -c < out.dat; echo child >> out.da
 static void run_popen(void) {
   char text[32] = "";
   FILE* pipe = popen("wc -c < out.dat", "r");
-  if (fgets(text, sizeof text, pipe) != NULL) fputs(text, stdout);
+  if (fgets(text, sizeof text, pipe) != NULL) fputs(text, results);
   pclose(pipe);
 }
 
@@ -170,7 +172,8 @@ static void count(void) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 3 && argc != 4) return 2;
+  results = argc == 4 ? stderr : stdout;
   mode = is(argv[1], "none") ? _IONBF : _IOLBF;
   if (is(argv[2], "add")) return add(), 0;
   if (is(argv[2], "flock")) return add_in_turns(), 0;
