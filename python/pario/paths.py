@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from pathlib import Path
 
 from pario.errors import ParioError
@@ -36,3 +37,14 @@ def resolve(path: str | os.PathLike[str]) -> Path:
     """The absolute path without symbolic links, as far as it exists. A loop of links stays as it
     is: opening it is the error (``Path.resolve`` raises RuntimeError before Python 3.13)."""
     return Path(os.path.realpath(path))
+
+
+def kind_of(mode: int) -> str:
+    """The kind of a file that is not regular, from its mode: "a directory", "a pipe"."""
+    kinds = {
+        stat.S_IFDIR: "a directory",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFLNK: "a symbolic link",
+    }
+    return kinds.get(stat.S_IFMT(mode), "a device")

@@ -47,6 +47,23 @@ def test_a_missing_rank_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert not (tmp_path / "whole").exists()
 
 
+def test_a_part_that_is_a_pipe_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert run(tmp_path / "pipe", tmp_path / "pipe", "-o", tmp_path / "whole") == 2
+    assert f"{tmp_path / 'pipe'} is a pipe; expected a regular file" in capsys.readouterr().err
+    assert not (tmp_path / "whole").exists()
+
+
+def test_a_part_with_bytes_but_without_a_size_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*["/proc/self/status"] * 2, "-o", tmp_path / "whole") == 2
+    assert "/proc/self/status has bytes, but its size is 0" in capsys.readouterr().err
+    assert not (tmp_path / "whole").exists()
+
+
 def test_an_existing_output_stays(tmp_path: Path) -> None:
     (tmp_path / "p0").touch()
     (tmp_path / "whole").write_text("precious")

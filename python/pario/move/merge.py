@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from pario.copying import PIECE, compare, copy_range, write_all
 from pario.errors import ParioError
 from pario.hdf5 import Image, add_contiguous, edit_image
-from pario.paths import local_path
+from pario.paths import kind_of, local_path
 from pario.progress import Show
 from pario.publishing import Publication, new_file, publish_new
 
@@ -67,9 +68,10 @@ def concatenate(
     threads: int,
     show: Show,
 ) -> int:
-    """Concatenates files in the given order; returns the number of bytes. Holes stay holes."""
+    """Concatenates files in the given order; returns the number of bytes. Holes stay holes. Raises
+    ParioError for a part of unknown size, such as a pipe."""
     target_path, files = local_path(output), [local_path(part) for part in parts]
-    sizes = [file.stat().st_size for file in files]
+    sizes = [_size_of(file) for file in files]
     begins = [sum(sizes[:number]) for number in range(len(sizes))]
     whole, done = sum(sizes), 0
     with _new_output(target_path) as new, ThreadPoolExecutor(threads) as pool:
@@ -87,6 +89,19 @@ def concatenate(
             os.fsync(target)
         _require_unchanged(files, sizes)
     return whole
+
+
+def _size_of(part: Path) -> int:
+    facts = part.stat()
+    if not stat.S_ISREG(facts.st_mode):
+        raise ParioError(f"{part} is {kind_of(facts.st_mode)}; expected a regular file")
+    if facts.st_size == 0:
+        with part.open("rb", buffering=0) as file:
+            if file.read(1):
+                raise ParioError(
+                    f"{part} has bytes, but its size is 0 as in /proc; expected a copy of it"
+                )
+    return facts.st_size
 
 
 def _copy_leg(target: int, part: Path, begin: int, end: int, shift: int) -> int:
