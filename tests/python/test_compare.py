@@ -108,6 +108,25 @@ def test_a_faster_run_is_reported_with_seconds_share_and_io() -> None:
     assert "not known" in it.certainty
 
 
+@pytest.mark.parametrize(
+    ("compute", "io", "runs", "slowed"),
+    [
+        (1.3, 2.9, 1, True),  # a little more computation, and less I/O
+        (1.3, 3.1, 1, False),
+        (1.5, 3.0, 1, True),
+        (1.5, 4.0, 1, False),  # I/O adds more than the computation
+        (0.9, 3.0, 1, False),
+        (1.5, 3.0, 3, False),  # the noise is known
+    ],
+)
+def test_a_single_run_that_only_computes_longer_is_recognised(
+    compute: float, io: float, runs: int, slowed: bool
+) -> None:
+    made = run(compute + io)
+    after = replace(made, verdict=replace(made.verdict, critical=Split(compute, 0.0, 0.0, io)))
+    assert sides([run(4.0)] * runs, [after] * runs).slowed_by_computation == slowed
+
+
 def test_repetitions_are_medians_and_are_judged() -> None:
     it = sides([run(4.0), run(4.4), run(3.9)], [run(2.0), run(2.4), run(2.1)])
     assert (it.measures[0].a.median, it.measures[0].b.median) == (4.0, 2.1)
