@@ -79,6 +79,7 @@ def read_backwards(made: Job, forward: int) -> None:
         made,
         0,
         "/scratch/f",
+        opens=1,
         reads=10_000,
         forward_reads=forward,
         strided_reads=9_998,

@@ -43,6 +43,7 @@ class Candidate:
     ranks: tuple[int, ...] = ()
     layers: tuple[str, ...] = ()  # of its calls
     writers: int = 0  # the largest number of processes that write one of its files
+    inherited: bool = False  # its processes did not open its files
     pace: str = ""  # a sentence on the rate of its calls
     remedy: str = ""  # if another one than that of the rule
     why_not: str = ""  # why no setting repairs it; empty: the repairs of the rule may
@@ -159,9 +160,16 @@ class Scene:
             ranks=self.ranks,
             layers=self.layers,
             writers=int(self.facts.writers[self.facts.file[self.rows]].max(initial=0)),
+            inherited=self._are_inherited(),
             pace=pace(self.facts, claims),
             **texts,
         )
+
+    def _are_inherited(self) -> bool:
+        """True if the files were open before: logs of pario hold each open of a process."""
+        rows = self.rows[self.facts.posix[self.rows]]
+        opened = bool(self.facts.records["opens"][rows].any())
+        return bool(len(rows)) and not opened and self.facts.job.format == "pario"
 
     def _who(self) -> Evidence:
         ranks = self.ranks

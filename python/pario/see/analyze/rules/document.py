@@ -155,6 +155,7 @@ def _repair(repair: Repair) -> str:
         writers.get(repair.writers, ""),
         needs,
         "the files have no buffers of pario yet" if repair.buffers else "",
+        "the program opens the files" if repair.at_open else "",
     ]
     condition = " and ".join(filter(None, conditions))
     risk = f" (risky: only with `--allow {repair.wanted[0][1]}`)" if repair.risky else ""

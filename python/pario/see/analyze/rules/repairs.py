@@ -39,6 +39,7 @@ class Repair:
     # the most processes that may write a file: one does not see the buffered bytes of another
     writers: int = ANY_NUMBER
     buffers: bool = False  # it is useless for files that have pario's buffers already
+    at_open: bool = False  # it begins with an open of the program
 
     @property
     def risky(self) -> bool:
@@ -60,6 +61,10 @@ class Subject(Protocol):
     @property
     def writers(self) -> int:
         """The largest number of processes that write one of its files."""
+
+    @property
+    def inherited(self) -> bool:
+        """True if its processes did not open its files: standard input, for example."""
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -99,6 +104,7 @@ WRITES_BEHIND = Repair(
     "posix",
     writers=1,
     buffers=True,
+    at_open=True,
 )
 READS_AHEAD = Repair(
     (("streams", "size", "1M"), ("streams", "prefetch", "2")),
@@ -107,6 +113,7 @@ READS_AHEAD = Repair(
     needs="read_in_order",
     writers=0,
     buffers=True,
+    at_open=True,
 )
 FULL_BUFFER = Repair(
     (("stdio", "mode", "full"), ("stdio", "size", "1M")),
@@ -126,6 +133,7 @@ READ_ONCE = Repair(
     "each node reads the file once, into memory that its processes share",
     "posix",
     writers=0,
+    at_open=True,
 )
 MAPPED_AHEAD = Repair(
     (("streams", "map_ahead", "yes"),),
@@ -163,6 +171,7 @@ KEPT_WHOLE = Repair(
     "posix",
     needs="small",
     writers=0,
+    at_open=True,
 )
 
 
@@ -190,7 +199,9 @@ def settings_for(
     fitting = [
         repair
         for repair in _find_applicable(repairs, subject)
-        if subject.writers <= repair.writers and not (repair.buffers and has_buffers)
+        if subject.writers <= repair.writers
+        and not (repair.buffers and has_buffers)
+        and not (repair.at_open and subject.inherited)
     ]
     return tuple(
         FileSetting(
@@ -216,6 +227,8 @@ def reason_against(repairs: Iterable[Repair], subject: Subject) -> str:
     """Return why a finding has no settings although repairs for its calls exist; empty if none
     exist."""
     known = _find_applicable(repairs, subject)
+    if known and subject.inherited and all(repair.at_open for repair in known):
+        return "the program inherited the open file, such as standard input; buffers need its open"
     if all(subject.writers <= repair.writers for repair in known):
         return "the run had the settings for it already" if known else ""
     if any(repair.writers for repair in known):
