@@ -200,8 +200,8 @@ def test_small_calls_of_sqlite_get_advice_for_sqlite_and_no_settings(
     suffix: str, word: str, moved: str
 ) -> None:
     job = make_job(1)
-    calls_of = {f"/data/a.db{suffix}": 40_000, "/data/a.db-journal": 1, "/data/log": 50_000}
-    for path, calls in calls_of.items():
+    calls_of = ((f"/data/a.db{suffix}", 40_000), ("/data/a.db-journal", 1), ("/data/log", 50_000))
+    for path, calls in calls_of:
         counts = {f"{word}s": calls, f"bytes_{moved}": calls * 200, f"{word}_time": 2.0}
         add_record(job, 0, path, opens=1, **counts)
     found = {
