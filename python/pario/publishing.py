@@ -171,19 +171,28 @@ def keep_file(path: Path, content: str, *, durable: bool = False) -> None:
 
 
 def write_text(path: Path, text: str, kind: str = "") -> None:
-    """Writes a file of UTF-8: a regular one all at once, so that an interrupt leaves no part of it.
+    """Writes a file of UTF-8, as :func:`open_output`."""
+    with open_output(path, kind) as file:
+        file.write(text.encode())
+
+
+@contextmanager
+def open_output(path: Path, kind: str = "") -> Iterator[IO[bytes]]:
+    """A file to be written: a regular one is published at the end of the body, so that an interrupt
+    leaves no part of it; a device or a pipe is written at once.
 
     Raises ParioError with the file, and its ``kind`` if it has one.
     """
     name = f"the {kind} {path}" if kind else str(path)
     try:
-        if path.exists() and not path.is_file():  # a device or a pipe
-            path.write_text(text, encoding="utf-8")
-            return
-        with replacing(resolve(path), name=name) as file:
-            file.write(text.encode())
+        if path.exists() and not path.is_file():
+            with path.open("wb") as file:
+                yield file
+        else:
+            with replacing(resolve(path), name=name) as file:
+                yield file
     except OSError as error:
-        raise ParioError(f"cannot write {name}: {error.strerror}") from error
+        raise ParioError(f"cannot write {name}: {error.strerror or error}") from error
 
 
 def _create_part(target: Path) -> tuple[Path, int]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from pario.cli import main
+from pario.errors import ParioError
+from pario.publishing import is_part
 from pario.see import export
 from tests.python.jobs import (
     add_events,
@@ -121,6 +126,51 @@ def test_parquet_writes_events_in_row_groups(tmp_path, monkeypatch):
     export.parquet(job, tmp_path)
     file = pq.ParquetFile(tmp_path / "events.parquet")
     assert (file.metadata.num_row_groups, file.metadata.num_rows) == (3, 250)
+
+
+def fail_with_a_full_disk(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
+def test_an_interrupted_trace_leaves_the_older_file(tmp_path, job, monkeypatch, name):
+    (tmp_path / name).write_text("older")
+    monkeypatch.setitem(export.perfetto.__globals__, "_rates", fail_with_a_full_disk)
+    with pytest.raises(ParioError, match=rf"cannot write {tmp_path}/{name}: No space left"):
+        export.perfetto(job, tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "older"
+
+
+@pytest.mark.parametrize("names", [None, ["events.parquet", "mine"]])
+def test_interrupted_tables_leave_the_directory(tmp_path, job, monkeypatch, names):
+    directory = tmp_path / "out"
+    for name in names or []:
+        directory.mkdir(exist_ok=True)
+        (directory / name).write_text("older")
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", fail_with_a_full_disk)
+    with pytest.raises(ParioError, match=rf"cannot write {directory}: No space left"):
+        export.parquet(job, directory)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == sorted(
+        ["out", *names] if names else []
+    )
+    assert all((directory / name).read_text() == "older" for name in names or [])
+
+
+def test_parquet_replaces_the_tables_of_a_directory_and_no_other_file(tmp_path, job):
+    for name in ("events.parquet", "mine"):
+        (tmp_path / name).write_text("older")
+    export.parquet(job, tmp_path)
+    assert len(pq.read_table(tmp_path / "events.parquet")) == 4
+    assert (tmp_path / "mine").read_text() == "older"
+    assert not [path for path in tmp_path.iterdir() if is_part(path.name)]
+
+
+def test_gaps_in_a_log_are_named(tmp_path, job, monkeypatch, capsys):
+    job.messages.append("the log of rank 1 is damaged")
+    monkeypatch.setattr("pario.see.tables.read", lambda _: job)
+    assert main(["export", "x.pario", "--json", str(tmp_path / "j.json")]) == 0
+    assert capsys.readouterr().err == "pario export: the log of rank 1 is damaged\n"
 
 
 def test_json_holds_every_table_but_events_and_leaves_out_unknown_values(job):

@@ -9,6 +9,7 @@ from pathlib import Path
 from pario.cli.arguments import add_logs, add_value
 from pario.cli.paths import path, path_text
 from pario.errors import ParioError
+from pario.messages import print_note
 from pario.publishing import write_text
 
 
@@ -38,15 +39,14 @@ def run(arguments: argparse.Namespace) -> int:
     from pario.see.tables import read
 
     job = read(arguments.logs)
-    try:
-        if arguments.perfetto:
-            export.perfetto(job, arguments.perfetto)
-        if arguments.parquet:
-            export.parquet(job, arguments.parquet)
-        if arguments.json:
-            _write(arguments.json, export.json(job))
-    except OSError as error:
-        raise ParioError(f"cannot write {error.filename}: {error.strerror}") from error
+    for message in job.messages:
+        print_note(f"pario export: {message}")
+    if arguments.perfetto:
+        export.perfetto(job, arguments.perfetto)
+    if arguments.parquet:
+        export.parquet(job, arguments.parquet)
+    if arguments.json:
+        _write(arguments.json, export.json(job))
     return 0
 
 

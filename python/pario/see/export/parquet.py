@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pario.errors import ParioError
-from pario.paths import local_path
+from pario.paths import local_path, resolve
+from pario.publishing import new_directory, temporary_directory
 from pario.see.export.tables import Column, columns, facts, is_missing, table_names
 from pario.see.tables.model import Job
 
@@ -17,16 +19,31 @@ _ROWS_PER_GROUP = 1 << 20
 
 def parquet(job: Job, directory: str | os.PathLike[str]) -> None:
     """Write TABLE.parquet for every table of the job, and job.parquet with one row of facts. Makes
-    the directory if it is missing."""
-    directory = local_path(directory)
+    the directory if it is missing. The files appear when all are complete. Raises ParioError."""
+    directory = resolve(local_path(directory))
     try:
-        import pyarrow as arrow
-        from pyarrow import parquet as files
+        import pyarrow  # noqa: F401
     except ImportError as error:
         raise ParioError(
             f"writing Parquet needs the package pyarrow ({error}): pip install pyarrow"
         ) from error
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        if not directory.exists():
+            with new_directory(directory) as part:
+                _write_tables(job, part)
+            return
+        with temporary_directory(directory / "tables") as part:
+            _write_tables(job, part)
+            for path in part.iterdir():
+                path.replace(directory / path.name)
+    except OSError as error:
+        raise ParioError(f"cannot write {directory}: {error.strerror or error}") from error
+
+
+def _write_tables(job: Job, directory: Path) -> None:
+    import pyarrow as arrow
+    from pyarrow import parquet as files
+
     single = {
         name: [value if isinstance(value, int | float | None) else str(value)]
         for name, value in facts(job).items()

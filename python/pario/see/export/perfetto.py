@@ -4,9 +4,11 @@ format)."""
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pario.paths import local_path
+from pario.publishing import open_output
 from pario.see.tables.model import EVENT_KINDS, LAYERS, Job
 
 _ROWS_AT_A_TIME = 1 << 16
@@ -28,7 +31,7 @@ def perfetto(job: Job, path: str | os.PathLike[str]) -> None:
     second of the whole job.
 
     The file is compressed if ``path`` ends in .gz. It is written piece by piece, so that memory
-    does not grow with the number of events.
+    does not grow with the number of events, and published when it is complete. Raises ParioError.
     """
     with _open(local_path(path)) as file:
         file.write(
@@ -43,10 +46,13 @@ def perfetto(job: Job, path: str | os.PathLike[str]) -> None:
         file.write("\n]}\n")
 
 
-def _open(path: Path) -> IO[str]:
-    if path.suffix == ".gz":
-        return gzip.open(path, "wt", compresslevel=4, encoding="utf-8")
-    return path.open("w", encoding="utf-8")
+@contextmanager
+def _open(path: Path) -> Iterator[IO[str]]:
+    with open_output(path) as file, ExitStack() as stack:
+        binary: IO[bytes] | gzip.GzipFile = file
+        if path.suffix == ".gz":
+            binary = stack.enter_context(gzip.GzipFile(path.name, "wb", 4, file))
+        yield stack.enter_context(io.TextIOWrapper(binary, encoding="utf-8"))
 
 
 def _pieces(job: Job) -> Iterator[list[str]]:
