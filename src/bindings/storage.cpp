@@ -27,7 +27,7 @@ void join(const nb::bytes& path, const nb::callable& show) {
   base::Status status;
   {
     const Released released;
-    status = file::join(name, progress);
+    status = file::join(name, progress, file::Joining::if_complete);
   }
   if (raised) std::rethrow_exception(raised);
   if (!status) raise_os_error(status.error());

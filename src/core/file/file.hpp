@@ -127,15 +127,16 @@ base::Result<std::unique_ptr<File>> open(std::string_view name, OpenRequest requ
 /// Removes a file by such a name.
 base::Status remove_named(std::string_view name);
 
-/// The ways to make one file of subfiles. by_sharing: only if the file system lets files share
-/// blocks, so that no byte is moved, and only if no process can have the file open; EOPNOTSUPP
-/// otherwise.
-enum class Joining : std::uint8_t { by_all_means, by_sharing };
+/// The ways to make one file of subfiles. if_complete: only if no subfile is missing, or shorter
+/// than the sizes of the others imply; EIO otherwise. by_sharing: only if the file system lets
+/// files share blocks, so that no byte is moved, and only if no process can have the file open;
+/// EOPNOTSUPP otherwise.
+enum class Joining : std::uint8_t { by_all_means, if_complete, by_sharing };
 /// Makes one ordinary file of a file that consists of subfiles: publishes it, then removes the
 /// subfiles. EBUSY while another process has it open or joins it (as far as the file system has
 /// flock(2)); a process that opens it meanwhile waits. An interrupted join changes nothing, and the
 /// next one removes its temporary file. `progress` gets bytes done and in all, now and then. EINVAL
-/// for files that do not consist of subfiles.
+/// for files that do not consist of subfiles, EBADMSG for a damaged map.
 base::Status join(const std::string& path,
                   const std::function<void(std::uint64_t done, std::uint64_t whole)>& progress = {},
                   Joining how = Joining::by_all_means);

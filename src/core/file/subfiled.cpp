@@ -253,7 +253,14 @@ base::Result<LockedMap> lock_map(const std::string& path, bool exclusive) {
   if (failure == EWOULDBLOCK)
     return base::Error{.number = EWOULDBLOCK, .operation = "flock", .path = path_of_map(path)};
   const auto map = map_in(file.number());
-  if (!map || is_removed(file.number())) return no_map(path);
+  struct stat facts{};
+  if (::fstat(file.number(), &facts) != 0) return base::path_error("fstat", path_of_map(path));
+  if (facts.st_nlink == 0 || (!map && !exclusive && facts.st_size == 0)) return no_map(path);
+  if (!map)
+    return base::Error{.number = EBADMSG,
+                       .operation = "open",
+                       .path = path_of_map(path),
+                       .detail = "is damaged; expected \"pario subfiles 1\", files and unit"};
   return LockedMap{std::move(file), *map, failure == 0};
 }
 

@@ -32,7 +32,8 @@ struct LockedMap {
   bool locked;  ///< false: the file system has no such locks
 };
 /// Waits for a shared lock. EWOULDBLOCK if an exclusive one is not available at once, ENOENT if
-/// there is no readable map (any more).
+/// there is no map (any more), EBADMSG if it is damaged. An empty one counts as missing if the lock
+/// is shared: its writer may have been killed before the first subfile.
 base::Result<LockedMap> lock_map(const std::string& path, bool exclusive);
 base::Status write_map(const std::string& path, const layout::SubfileMap& map);
 
