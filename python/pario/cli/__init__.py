@@ -189,8 +189,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             " ".join(filter(None, (parsed.command, getattr(parsed, "action", "")))), os.environ
         )
         status = module_of(parsed.command).run(parsed)
-        sys.stdout.flush()
-        return status
+        with standard.until_reader_ends():
+            return status
     except ParioError as error:
         print(f"pario {command}: {error}", file=sys.stderr)
         return 2
@@ -202,7 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"{' '.join(filter(None, ('pario', command)))}: interrupted", file=sys.stderr)
         return wording.INTERRUPTED
-    except BrokenPipeError:  # `pario report ... | head`
+    except BrokenPipeError:  # the command had more to print, and has no status yet
         standard.silence_output()
         return 0
     except OSError as error:

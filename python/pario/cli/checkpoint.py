@@ -11,6 +11,7 @@ from pario import wording
 from pario.cli.arguments import add_action, add_count, add_flag, add_output, add_value
 from pario.cli.numbers import positive, positive_size
 from pario.cli.paths import path_or_url_text, path_text
+from pario.cli.standard import print_finding
 from pario.messages import print_json, print_line, print_note
 from pario.paths import is_url
 
@@ -343,7 +344,7 @@ def _verify(arguments: argparse.Namespace) -> int:
         except CheckpointError as error:
             if not paths:
                 raise
-            print_line(str(error))
+            print_finding(str(error))
             bad += 1
     return 1 if bad else 0
 
@@ -355,15 +356,15 @@ def _verify_one(header: Any) -> int:
     line, bad = RateLine(header.name), 0
     for text in damages(header, line.show):
         line.clear()
-        print_line(f"{header.name}: {text}")
+        print_finding(f"{header.name}: {text}")
         bad += 1
     line.clear()
     blocks = sum(len(entry.layout.blocks) for entry in header.entries.values() if len(entry.sums))
     if not blocks:
-        print_line(f"{header.name}: has no checksums: it was not saved by pario")
+        print_finding(f"{header.name}: has no checksums: it was not saved by pario")
     elif not bad:
         arrays = wording.plural(len(header.entries), "array")
-        print_line(f"{header.name}: {wording.plural(blocks, 'block')} of {arrays} are well")
+        print_finding(f"{header.name}: {wording.plural(blocks, 'block')} of {arrays} are well")
     return bad
 
 
@@ -375,7 +376,7 @@ def _diff(arguments: argparse.Namespace) -> int:
     line, count = RateLine(one.name), 0
     for text in differences(one, other, arguments.tolerance, line.show):
         line.clear()
-        print_line(text)
+        print_finding(text)
         count += 1
     line.clear()
     return 1 if count else 0

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 from pario.cli.arguments import add_page
 from pario.cli.pages import write_page
 from pario.cli.paths import path, path_text
+from pario.cli.standard import until_reader_ends
 from pario.errors import ParioError
 from pario.progress import progress
 
@@ -104,15 +105,16 @@ def show(
     everything: bool = False,
 ) -> None:
     """Renders a comparison."""
-    if as_json:
-        from pario.see.report import json
+    with until_reader_ends():
+        if as_json:
+            from pario.see.report import json
 
-        print(json.render_comparison(comparison), file=stream)
-    else:
-        from pario.cli.console import make_console
-        from pario.see.report import comparison as page
+            print(json.render_comparison(comparison), file=stream)
+        else:
+            from pario.cli.console import make_console
+            from pario.see.report import comparison as page
 
-        page.render(comparison, make_console(stream), all=everything)
+            page.render(comparison, make_console(stream), all=everything)
     if html is None:
         return
     from pario.see.report.html import comparison as html_page

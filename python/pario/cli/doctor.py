@@ -7,6 +7,7 @@ import argparse
 import dataclasses
 
 from pario.cli.arguments import add_flag
+from pario.cli.standard import until_reader_ends
 from pario.messages import print_json
 
 MARGIN = 12
@@ -22,11 +23,12 @@ def run(arguments: argparse.Namespace) -> int:
     from pario.see.launch.installation import list_facts
 
     facts = list(list_facts())
-    if arguments.json:
-        print_json([dataclasses.asdict(fact) for fact in facts])
-    else:
-        for fact in facts:
-            print(f"{fact.subject:<{MARGIN}}{fact.value}")
-            if fact.problem:
-                print(f"{'':<{MARGIN}}! {fact.problem}")
+    with until_reader_ends():
+        if arguments.json:
+            print_json([dataclasses.asdict(fact) for fact in facts])
+        else:
+            for fact in facts:
+                print(f"{fact.subject:<{MARGIN}}{fact.value}")
+                if fact.problem:
+                    print(f"{'':<{MARGIN}}! {fact.problem}")
     return 1 if any(fact.problem for fact in facts) else 0

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 import stat
-import sys
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from pario import wording
 from pario.cli.arguments import add_pack
 from pario.cli.paths import require_archive
+from pario.cli.standard import until_reader_ends
 from pario.messages import print_note
 from pario.progress import show_progress
 
@@ -57,11 +57,11 @@ def run(arguments: argparse.Namespace) -> int:
     with show_progress(arguments.pack):
         archive = Archive(arguments.pack)
         archive.verify_index()
-        for member in archive:
-            patterns = arguments.patterns
-            if not patterns or any(fnmatchcase(member.name, pattern) for pattern in patterns):
-                print(line(member))
-        sys.stdout.flush()
+        patterns = arguments.patterns
+        with until_reader_ends():
+            for member in archive:
+                if not patterns or any(fnmatchcase(member.name, pattern) for pattern in patterns):
+                    print(line(member))
     return _verify_places(archive, arguments.pack)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pario import wording
+from pario.cli.standard import print_finding
 from pario.errors import ParioError
 from pario.messages import print_json, print_line, print_note
 from pario.paths import is_url
@@ -179,11 +180,13 @@ def _verify(arguments: argparse.Namespace) -> int:
         with show_progress(path) as show:
             found = dataset.file.verify(arguments.threads, _MOST, show)
         for number, damage in found:
-            print_line(f"{path}: record {number}: {damage}")
+            print_finding(f"{path}: record {number}: {damage}")
         if len(found) == _MOST:
-            print_line(f"{path}: there may be more")
+            print_finding(f"{path}: there may be more")
         if not found:
-            print_line(f"{path}: {wording.plural(len(dataset), 'record is', 'records are')} well")
+            print_finding(
+                f"{path}: {wording.plural(len(dataset), 'record is', 'records are')} well"
+            )
         damaged += len(found)
     return 1 if damaged else 0
 

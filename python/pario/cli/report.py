@@ -15,6 +15,7 @@ from pario import wording
 from pario.cli.arguments import add_logs, add_page
 from pario.cli.follow import add_follow, follow
 from pario.cli.pages import append_text, write_page
+from pario.cli.standard import until_reader_ends
 from pario.cli.threshold import add_threshold, status_of
 from pario.errors import ParioError
 from pario.messages import print_note
@@ -79,7 +80,8 @@ def _analyze(logs: Sequence[Path]) -> Analysis:
 def _render(
     analysis: Analysis, html: Path | None, format: str, stream: TextIO, everything: bool
 ) -> None:
-    _print(analysis, format, stream, everything)
+    with until_reader_ends():
+        _print(analysis, format, stream, everything)
     if html is None:
         return
     from pario.see.report import html as page

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO, cast
+
+from pario.messages import print_line
 
 
 class Patient:
@@ -41,6 +45,23 @@ def prepare() -> None:
         sys.stdout = _nowhere()
     if not isinstance(sys.stderr, Patient):
         sys.stderr = cast(TextIO, Patient(sys.stderr))
+
+
+@contextmanager
+def until_reader_ends() -> Iterator[None]:
+    """Flushes the text that the block prints; if the reader of standard output has ended, ends the
+    block there and discards all later text, so that the command keeps its exit status."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:  # `pario report ... | head`
+        silence_output()
+
+
+def print_finding(text: str) -> None:
+    """Prints a line of a search that continues without a reader, for its exit status."""
+    with until_reader_ends():
+        print_line(text)
 
 
 def silence_output() -> None:

@@ -13,6 +13,7 @@ from pario.cli.arguments import add_count, add_flag, add_value
 from pario.cli.numbers import moment, seconds
 from pario.cli.pages import write_page
 from pario.cli.paths import path, path_text
+from pario.cli.standard import until_reader_ends
 from pario.cli.threshold import add_threshold, status_of_many
 from pario.errors import ParioError
 from pario.messages import print_note
@@ -129,13 +130,14 @@ def _write(found: Survey, arguments: argparse.Namespace) -> None:
 
     texts = {"csv": csv.render_survey, "json": json.render_survey}
     on_output = [name for name in texts if getattr(arguments, name) == "-"]
-    if on_output:
-        sys.stdout.write(texts[on_output[0]](found))
-    else:
-        from pario.cli.console import make_console
-        from pario.see.report import survey as page
+    with until_reader_ends():
+        if on_output:
+            sys.stdout.write(texts[on_output[0]](found))
+        else:
+            from pario.cli.console import make_console
+            from pario.see.report import survey as page
 
-        page.render(found, make_console(sys.stdout), all=arguments.all)
+            page.render(found, make_console(sys.stdout), all=arguments.all)
     for name, render in texts.items():
         target = getattr(arguments, name)
         if target and target != "-":
