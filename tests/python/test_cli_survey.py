@@ -104,6 +104,14 @@ def test_a_survey_fails_above_the_limit_of_any_run(
     assert main(["survey", str(logs), "--fail-above", "50%"]) == 0
 
 
+def test_a_damaged_log_beside_runs_that_are_left_out_is_no_error(
+    logs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["survey", str(logs), "--since", "2100-01-01"]) == 0
+    shown = capsys.readouterr()
+    assert ("10 runs: left out by the options" in shown.out, shown.err) == (True, "")
+
+
 @pytest.fixture(scope="module")
 def log_with_report(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     log = write_log(tmp_path_factory.mktemp("log") / "a.darshan", 1, 4.0)

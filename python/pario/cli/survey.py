@@ -153,7 +153,7 @@ def _write(found: Survey, arguments: argparse.Namespace) -> None:
 def _status(found: Survey, arguments: argparse.Namespace) -> int:
     """The exit status: 2 if no log could be read, otherwise by --fail-above."""
     limit = arguments.fail_above
-    if found.damaged == len(found.rows) > 0:
+    if found.damaged == len(found.rows) > 0 and not found.left_out:
         raise ParioError(f"{found.rows[0].error} (none of the logs can be read)")
     if limit is None:
         return 0
