@@ -520,6 +520,23 @@ def test_a_flat_directory_is_divided_into_subdirectories_and_joined(tmp_path: Pa
     } | {"later": "later"}
 
 
+def test_an_interrupted_even_spread_is_completed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(100):
+        (tmp_path / f"f{number:03}").touch()
+    pack_evenly = ["pack", str(tmp_path), "--subdirs", "4", "--by", "even"]
+    assert main(pack_evenly) == 0
+    for place, name in (("0", "f000"), ("2", "f060"), ("3", "f099")):
+        (tmp_path / place / name).rename(tmp_path / name)
+    assert main(pack_evenly) == 0
+    assert [len(list((tmp_path / str(place)).iterdir())) for place in range(4)] == [25] * 4
+    for number in range(30):
+        (tmp_path / f"a{number}").touch()
+    assert main(pack_evenly) == 2
+    assert "is spread evenly already" in capsys.readouterr().err
+
+
 def test_an_even_spread_is_even(tmp_path: Path) -> None:
     for number in range(100):
         (tmp_path / f"f{number:02d}").touch()

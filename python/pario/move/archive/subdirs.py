@@ -78,17 +78,30 @@ def distribute(directory: str | os.PathLike[str], subdirs: int, by: str, show: S
                 " rename it or choose another number"
             )
         _FORMAT.write(directory / NOTE, asdict(spreading), durable=True)
-    elif by == "even" and names and _files_in(directory, spreading):
+    places = _places(directory, spreading, names)
+    for number in range(subdirs):
+        (directory / spreading.place(number)).mkdir(exist_ok=True)
+    for done, name in enumerate(sorted(names)):
+        _move(directory / name, directory / places[name] / name)
+        show(done, len(names))
+    return len(names)
+
+
+def _places(directory: Path, spreading: Spreading, names: list[str]) -> dict[str, str]:
+    """The subdirectories of files. By ``even`` they depend on the names of the moved files, too.
+    Raises ParioError if these lie elsewhere: the directory was spread without the other names."""
+    moved = (
+        {path.name: path.parent.name for path in _files_in(directory, spreading)}
+        if spreading.by == "even" and names
+        else {}
+    )
+    places = dict(spreading.places(list({*names, *moved})))
+    if any(places[name] != place for name, place in moved.items()):
         raise ParioError(
             f"{directory} is spread evenly already: each place depends on all names; undo it first"
             f" with `pario unpack {directory}`"
         )
-    for number in range(subdirs):
-        (directory / spreading.place(number)).mkdir(exist_ok=True)
-    for done, (name, place) in enumerate(spreading.places(names)):
-        _move(directory / name, directory / place / name)
-        show(done, len(names))
-    return len(names)
+    return places
 
 
 def gather(directory: str | os.PathLike[str], show: Show) -> int:
