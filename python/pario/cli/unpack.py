@@ -91,7 +91,7 @@ def _fetch(source: HostPath, arguments: argparse.Namespace) -> int:
 
 
 def _unpack(pack: str, output: str, arguments: argparse.Namespace) -> int:
-    """Exit status 1: members lost attributes."""
+    """Exit status 1: members lost attributes, or have no shard."""
     from pario.move.archive import Archive
 
     with show_progress(output) as show:

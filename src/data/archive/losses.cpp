@@ -22,6 +22,7 @@ bool is_one_of(std::span<const int> numbers, int number) {
 }
 
 bool is_impossible(Missing what, int number) {
+  if (what == Missing::shard) return number == ENOENT;
   if (what == Missing::place) return is_one_of(kNoPlace, number);
   if (what == Missing::attributes && is_one_of(kTooLarge, number)) return true;
   if (what == Missing::special && is_one_of(kNoPlace, number)) return true;
@@ -33,9 +34,13 @@ bool is_impossible(Missing what, int number) {
 }  // namespace
 
 const char* text_of(Missing what) {
-  constexpr const char* kTexts[] = {
-      "owner",      "permissions", "extended attributes", "devices, pipes and symbolic links",
-      "hard links", "all"};
+  constexpr const char* kTexts[] = {"owner",
+                                    "permissions",
+                                    "extended attributes",
+                                    "devices, pipes and symbolic links",
+                                    "hard links",
+                                    "all",
+                                    "the shard"};
   return kTexts[static_cast<int>(what)];
 }
 

@@ -12,8 +12,8 @@ namespace pario::archive {
 
 /// special: devices, pipes and symbolic links that are not created; link: hard links that are not
 /// created, or whose file was not; place: members whose name, or whose directory's name, is not
-/// possible here.
-enum class Missing : std::uint8_t { owner, permissions, attributes, special, link, place };
+/// possible here; shard: members in a shard that does not exist.
+enum class Missing : std::uint8_t { owner, permissions, attributes, special, link, place, shard };
 /// In words: "owner".
 const char* text_of(Missing what);
 

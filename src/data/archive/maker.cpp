@@ -255,6 +255,18 @@ base::Status Maker::finish_special(const Header& header) const {
   return call(stamp) == 0 ? base::Status{} : call_error("utimens", header);
 }
 
+base::Status Maker::permit_directory(const std::string& name, mode_t mode) const {
+  const int descriptor = open_beneath(root_, name, O_RDONLY | O_DIRECTORY);
+  if (descriptor < 0) return {};  // make_directory() has accepted that it cannot be made
+  const mode_t allowed = same_permissions_ ? mode & (S_ISVTX | 0777) : mode & 0777 & ~umask_;
+  const int done = ::fchmod(descriptor, allowed);
+  base::Status status = possible(done, Missing::permissions, "chmod", {.name = name});
+  ::close(descriptor);
+  return status;
+}
+
+mode_t Maker::usual_directory() const { return 0777 & ~umask_; }
+
 base::Status Maker::finish_directory(const Header& header) const {
   const int descriptor = open_beneath(root_, header.name, O_RDONLY | O_DIRECTORY);
   if (descriptor < 0) return possible(descriptor, Missing::place, "open", header);

@@ -25,6 +25,11 @@ class Maker {
   base::Status make(const Header& header, TarStream& tar) const;
   /// Creates a writable directory, and those above it.
   base::Status make_directory(const std::string& name) const;
+  /// Sets the permissions of a directory without a header: those of `mode`, but no set-user-ID and
+  /// set-group-ID bits, and less the umask without `same_permissions`.
+  base::Status permit_directory(const std::string& name, mode_t mode) const;
+  /// The permissions of a new directory by the umask.
+  mode_t usual_directory() const;
   /// Sets owner, permissions, attributes and time.
   base::Status finish_directory(const Header& header) const;
 

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cerrno>
 #include <deque>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -137,11 +139,37 @@ base::Status check_members(const Archive& archive, const UnpackRequest& request)
   return {};
 }
 
+/// The shards of the requested members, and the errors of those that do not exist.
+struct Shards {
+  std::vector<bool> used;  ///< without the missing ones
+  std::map<std::uint32_t, base::Error> missing;
+};
+
+/// Looks for the shards of the requested members. An error if none of them exists, or, with
+/// `strict`, if any is missing.
+base::Result<Shards> find_shards(const Archive& archive, const UnpackRequest& request) {
+  Shards found{.used = std::vector<bool>(archive.index().shards())};
+  for (const std::size_t member : members_of(archive, request))
+    found.used[archive.index().row(member).shard] = true;
+  for (std::uint32_t shard = 0; shard < found.used.size(); ++shard) {
+    if (!found.used[shard]) continue;
+    const std::string path = archive.shard_path(shard);
+    if (::access(path.c_str(), F_OK) == 0 || errno != ENOENT) continue;
+    found.used[shard] = false;
+    found.missing[shard] = {.number = ENOENT, .operation = "open", .path = path};
+    if (request.strict) return found.missing[shard];
+  }
+  if (!found.missing.empty() && std::ranges::count(found.used, true) == 0)
+    return found.missing.begin()->second;
+  return found;
+}
+
 class Unpacker {
  public:
-  Unpacker(const Archive& archive, const UnpackRequest& request,
+  Unpacker(const Archive& archive, const UnpackRequest& request, const Shards& shards,
            const file::Publication& publication, records::Meter& meter)
       : archive_(archive),
+        shards_(shards),
         threads_(request.threads),
         meter_(meter),
         losses_(request.strict),
@@ -155,6 +183,7 @@ class Unpacker {
 
   base::Result<Unpacking> run() {
     if (base::Status status = make_directories(); !status) return status.error();
+    if (base::Status status = drop_missing(); !status) return status.error();
     const auto last = std::ranges::stable_partition(
         order_, [this](std::size_t member) { return !comes_last(row(member)); });
     sort_by_place({order_.begin(), last.begin()});
@@ -165,6 +194,7 @@ class Unpacker {
     base::Status status =
         records::run_team(threads_, meter_, [&](unsigned worker) { return work(worker, shares); });
     if (status) status = finish(Members(order_).subspan(files));
+    if (status) status = permit_parents();
     if (!status) return status.error();
     return Unpacking{order_.size() - links_left_out_, left_out_ + links_left_out_, losses_.table()};
   }
@@ -189,8 +219,46 @@ class Unpacker {
         name.resize(name.rfind('/') == name.npos ? 0 : name.rfind('/'));
       if (name.empty() || name == "." || name == known) continue;
       if (base::Status status = maker_.make_directory(name); !status) return status;
+      note_parents(name, known);
       known = std::move(name);
     }
+    return {};
+  }
+
+  /// Notes the directories on the way to a name, and itself, that get no permissions from a header;
+  /// without those of the name `before`.
+  void note_parents(const std::string& name, const std::string& before) {
+    for (std::size_t end = 0; end != name.npos;) {
+      end = name.find('/', end + 1);
+      std::string parent = name.substr(0, end);
+      if (before == parent || before.starts_with(parent + '/')) continue;
+      const auto member = archive_.index().find(parent);
+      const bool is_known = member && row(*member).type == Type::directory;
+      if (!is_known || !is_wanted(*member) || is_missing(*member))
+        parents_.try_emplace(std::move(parent),
+                             is_known ? row(*member).mode : maker_.usual_directory());
+    }
+  }
+
+  /// Permits the noted directories, deep ones first.
+  base::Status permit_parents() const {
+    for (const auto& [name, mode] : parents_)
+      if (base::Status status = maker_.permit_directory(name.empty() ? "." : name, mode); !status)
+        return status;
+    return {};
+  }
+
+  bool is_missing(std::size_t member) const { return shards_.missing.contains(row(member).shard); }
+
+  /// Counts the members of missing shards as losses, and drops them.
+  base::Status drop_missing() {
+    for (const std::size_t member : order_) {
+      if (!is_missing(member)) continue;
+      if (archive_.index().name(member) == ".") parents_.try_emplace("", row(member).mode);
+      const base::Error& error = shards_.missing.at(row(member).shard);
+      if (base::Status status = losses_.take(Missing::shard, error); !status) return status;
+    }
+    std::erase_if(order_, [this](std::size_t member) { return is_missing(member); });
     return {};
   }
 
@@ -331,6 +399,7 @@ class Unpacker {
   }
 
   const Archive& archive_;
+  const Shards& shards_;
   unsigned threads_;
   records::Meter& meter_;
   Losses losses_;
@@ -339,6 +408,8 @@ class Unpacker {
   std::uint64_t left_out_ = 0, links_left_out_ = 0;
   const std::vector<std::size_t>& wanted_;  ///< in ascending order; empty: all
   std::vector<std::size_t> order_;          ///< of members
+  /// Permissions of directories that get none from a header, deep ones first; "": the output.
+  std::map<std::string, mode_t, std::greater<>> parents_;
   std::deque<Large> large_;
   std::vector<Task> tasks_;
 };
@@ -358,12 +429,14 @@ base::Result<Unpacking> unpack(const Archive& archive, const UnpackRequest& requ
                                const records::Show& show) {
   if (base::Status status = verify_index(archive); !status) return status.error();
   if (base::Status status = check_members(archive, request); !status) return status.error();
-  if (base::Status status = verify_places(archive); !status) return status.error();
+  const auto shards = find_shards(archive, request);
+  if (!shards.ok()) return shards.error();
+  if (base::Status status = verify_places(archive, shards->used); !status) return status.error();
   auto publication = file::Publication::of_directory(
       request.output, {.mode = has_permissions(archive, request) ? kPrivate : kUsual});
   if (!publication.ok()) return publication.error();
   records::Meter meter(show);
-  auto made = std::make_unique<Unpacker>(archive, request, *publication, meter)->run();
+  auto made = std::make_unique<Unpacker>(archive, request, *shards, *publication, meter)->run();
   if (!made.ok()) return made.error();
   base::Status status = publication->publish(file::Publication::Existing::keep);
   return status ? made : base::Result<Unpacking>(status.error());

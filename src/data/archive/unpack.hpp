@@ -29,7 +29,7 @@ struct Unpacking {
 };
 
 /// Unpacks an archive. Refuses inconsistent archives, and sizes beyond the limit, before anything
-/// is created.
+/// is created. Members of missing shards are losses, as long as another shard exists.
 base::Result<Unpacking> unpack(const Archive& archive, const UnpackRequest& request,
                                const records::Show& show);
 

@@ -91,11 +91,16 @@ base::Status verify_index(const Archive& archive) {
 }
 
 base::Status verify_places(const Archive& archive) {
+  return verify_places(archive, std::vector<bool>(archive.index().shards(), true));
+}
+
+base::Status verify_places(const Archive& archive, const std::vector<bool>& shards) {
   const Index& index = archive.index();
   std::unique_ptr<Shard> shard;
   const Row* before = nullptr;
   for (const std::size_t member : in_order_of_places(index)) {
     const Row& row = index.row(member);
+    if (!shards[row.shard]) continue;
     if (before == nullptr || before->shard != row.shard) {
       auto opened = Shard::open(archive.shard_path(row.shard));
       if (!opened.ok()) return opened.error();

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "data/archive/packed.hpp"
 
@@ -15,5 +16,7 @@ base::Status verify_index(const Archive& archive);
 /// Checks that all members lie within their shards and do not overlap. Reads the tables of the
 /// shards; the index must be verified.
 base::Status verify_places(const Archive& archive);
+/// As above, for the members in the shards whose entry in `shards` is true.
+base::Status verify_places(const Archive& archive, const std::vector<bool>& shards);
 
 }  // namespace pario::archive

@@ -31,7 +31,8 @@ class Packing:
 
 @dataclass(frozen=True)
 class Loss:
-    """An attribute that members lost, because the file system or this user cannot set it."""
+    """An attribute that members lost, because the file system or this user cannot set it; or the
+    members of shards that do not exist."""
 
     what: str  # "owner", "extended attributes", ...
     members: int
