@@ -117,6 +117,15 @@ def test_a_replay_removes_its_files(job: Job, tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.system
+def test_a_kept_log_has_only_the_files_of_the_run(job: Job, tmp_path: Path) -> None:
+    script, log = script_of(job), tmp_path / "replayed"
+    performance = perform(script, tmp_path, Manner(log=log))
+    names = {performance.job.path(row["file"]) for row in read([log]).records} - {"<stdin>"}
+    assert {name for name in names if not Path(name).is_relative_to(performance.root)} == set()
+    assert fidelity(job, script, performance).exact
+
+
 def test_files_that_the_run_found_are_made_with_their_sizes(job: Job) -> None:
     script = script_of(job)
     sizes = {Path(script.paths[made.path]).name: made.size for made in script.files}

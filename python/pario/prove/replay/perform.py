@@ -33,6 +33,8 @@ from pario.settings import SettingsFile
 #: write in large folios, in which later small writes cost more: 3.3 us each in those of 4 MiB, 1.8
 #: in 1 MiB, 0.9 in 64 KiB (ext4, Linux 6.18).
 _CHUNK = 1 << 20
+#: Bytes of PARIO_TRACE_EXCLUDE, as in hints.def.
+_LONGEST_GLOBS = 1023
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,7 @@ def _play(script: Script, root: Path, about: Path, manner: Manner) -> Performanc
     command = [*manner.mpiexec, "-n", str(script.ranks), *words, "mpi"] if script.ranks else words
     settings = Settings(
         output=log,
-        chosen={} if manner.log else {"PARIO_TRACE_EVENTS_LIMIT": "0"},
+        chosen=_trace_only(root) if manner.log else {"PARIO_TRACE_EVENTS_LIMIT": "0"},
         file=manner.settings and _relocate_settings(manner.settings),
     )
     # The message about the log is dropped; the processes write to a file of their own.
@@ -187,6 +189,15 @@ def _play(script: Script, root: Path, about: Path, manner: Manner) -> Performanc
         float((about / f"{seat}.done").read_text()) for seat in range(len(script.seats))
     )
     return Performance(seconds, read([log]), resolve(root))
+
+
+def _trace_only(root: Path) -> dict[str, str]:
+    """The variable that keeps the files of the player itself, such as the modules of Python, out of
+    a log; none if a glob cannot name the root."""
+    globs = [f"!{place}/*" for place in dict.fromkeys((root.absolute(), resolve(root)))]
+    text = ":".join([*globs, "*"])
+    is_valid = text.count(":") == len(globs) and len(os.fsencode(text)) <= _LONGEST_GLOBS
+    return {"PARIO_TRACE_EXCLUDE": text} if is_valid else {}
 
 
 def _relocate_settings(settings: SettingsFile) -> SettingsFile:
