@@ -304,6 +304,14 @@ class TestShuffle:
         assert records("shuffle", tmp_path / "raw", "-o", tmp_path / "raw2", "--format", "raw") == 0
         assert list(map(bytes, Dataset(tmp_path / "raw2"))) == list(map(bytes, shuffled))
 
+    @pytest.mark.parametrize("command", [("shuffle",), ("convert", "--to", "lines")])
+    def test_a_new_file_is_not_read_by_the_index_of_the_old_one(self, lines, tmp_path, command):
+        path = tmp_path / "new.txt"
+        path.write_bytes(b"an old line\n")
+        assert records("index", path) == 0
+        assert records(command[0], lines, "-o", path, *command[1:]) == 0
+        assert sorted(map(bytes, Dataset(path))) == sorted(map(bytes, Dataset(lines)))
+
     def test_the_plan_is_explained_without_a_shuffle(self, lines, tmp_path, capsys):
         assert records("shuffle", lines, "-o", tmp_path / "out", "--explain") == 0
         assert capsys.readouterr().out.startswith("way: memory, because it fits into memory\n")

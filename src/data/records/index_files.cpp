@@ -1,6 +1,7 @@
 #include "data/records/index_files.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -158,7 +159,10 @@ base::Status publish_with_indexes(Output& output, std::span<const std::string> n
   }
   for (const auto& index : indices)
     if (base::Status status = index->publish(); !status) return status;
-  return output.publish();
+  if (base::Status status = output.publish(); !status) return status;
+  for (const std::string& name : names.subspan(std::min(shards.size(), names.size())))
+    if (!file::is_url(name)) ::unlink(index_path(name).c_str());  // of the file before
+  return {};
 }
 
 base::Status compare_with_file(const Index& index, const std::string& path) {

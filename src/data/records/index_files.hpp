@@ -43,8 +43,9 @@ struct Indexed {
   std::uint64_t end = 0;  ///< of its records; the first one begins at 0
 };
 /// Publishes a completed output, each file with an index beside it, or without if `shards` is
-/// empty. The indexes are published first, because a reader would search a file without one. If the
-/// process is killed in between, open_index() finds that an index does not match its file.
+/// empty: then the index of a replaced local file is removed. The indexes are published first,
+/// because a reader would search a file without one. If the process is killed in between,
+/// open_index() finds that an index does not match its file.
 base::Status publish_with_indexes(Output& output, std::span<const std::string> names,
                                   std::span<Indexed> shards, Kind kind);
 

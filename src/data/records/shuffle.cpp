@@ -118,7 +118,10 @@ base::Status Shuffler::begin() {
 base::Status Shuffler::finish() {
   if (!request_.ranks.first()) return {};
   const std::uint64_t size = bytes_;
-  if (!keeps_index(request_.kind)) return output_->finish(size, format_of(request_.kind).trailer);
+  if (!keeps_index(request_.kind)) {
+    const base::Status status = output_->complete(size, format_of(request_.kind).trailer);
+    return status ? publish_with_indexes(*output_, request_.outputs, {}, request_.kind) : status;
+  }
   IndexBuilder builder = source_.index() == nullptr
                              ? IndexBuilder()
                              : arrange(*source_.index(), keys_, skipped_);  // null: no records
