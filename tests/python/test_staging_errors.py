@@ -15,6 +15,7 @@ from pario.cli import main
 from pario.errors import ParioError
 from pario.move import staging
 from pario.move.staging import NOTE, Staged
+from pario.move.verified_copy import copy_verified
 from pario.progress import silent
 
 
@@ -163,13 +164,124 @@ def test_a_file_whose_name_may_be_lost_is_not_noted(
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_ends_a_transfer(
-    staged: Staged, monkeypatch: pytest.MonkeyPatch, number: int
+def test_each_file_is_named_for_which_a_disk_lacks_space(
+    staged: Staged, source: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def fail(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr("pario.copying.write_all", fail)
-    with pytest.raises(ParioError, match=f"cannot be copied to .*: {os.strerror(number)}"):
-        staged.take_in(silent)
+    left = staged.take_in(silent).left
+    assert len(left) == len(files_in(source))
+    assert all(text.endswith(f": {os.strerror(number)}") for text in left)
     assert files_in(staged.local / "data") == {}
+
+
+@pytest.mark.parametrize("large", [1 << 30, 20_000])
+def test_a_file_too_big_for_the_disk_stops_no_other(
+    staged: Staged, source: Path, monkeypatch: pytest.MonkeyPatch, large: int
+) -> None:
+    """The files that a larger one has deprived of space are copied after it."""
+    (source / "big").write_bytes(bytes(30_000))
+    monkeypatch.setattr(staging, "_LARGE", large)
+    failed = []
+
+    def copy(path: Path, *arguments: Any) -> Any:
+        if path.name == "big" or path not in failed:
+            failed.append(path)
+            cause = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise ParioError(f"{path}: no space") from cause
+        return copy_verified(path, *arguments)
+
+    monkeypatch.setattr(staging, "copy_verified", copy)
+    outcome = staged.take_in(silent)
+    assert outcome.left == [f"{source / 'big'}: no space"]
+    assert set(files_in(source)) - set(files_in(staged.local / "data")) == {"big"}
+
+
+def test_an_unreadable_directory_stops_no_other(
+    source: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    readable = files_in(source)
+    (source / "closed").mkdir()
+    scan = os.scandir
+
+    def refuse(path: Any) -> Any:
+        if not isinstance(path, int) and Path(path).name == "closed":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert main(["stage", "in", str(source), "--to", str(tmp_path / "node")]) == 1
+    message = f"left alone: {source / 'closed'}: cannot be read: Permission denied"
+    assert message in capsys.readouterr().err
+    assert files_in(tmp_path / "node" / "data") == readable
+    (tmp_path / "node" / "data" / "closed").mkdir()
+    with pytest.raises(ParioError, match="closed: cannot be read"):
+        Staged.open(tmp_path / "node").remove()
+
+
+def test_special_files_are_named_and_not_copied(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(source / "pipe")
+    assert main(["stage", "in", str(source), "--to", str(tmp_path / "node")]) == 0
+    assert f"not copied: {source / 'pipe'} is a pipe\n" in capsys.readouterr().err
+    assert not (tmp_path / "node" / "data" / "pipe").exists()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_special_file_alone_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    path = tmp_path / "pipe" if kind == "pipe" else Path("/dev/zero")
+    assert main(["stage", "in", str(path), "--to", str(tmp_path / "node")]) == 2
+    assert f"{path} is a {kind}; expected a file or directory" in capsys.readouterr().err
+    assert not (tmp_path / "node").exists()
+
+
+def test_the_place_of_staged_files_may_lead_out_of_their_origin(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(source)
+    assert main(["stage", "in", ".", "--to", "../node"]) == 0
+    assert files_in(tmp_path / "node" / source.name) == files_in(source)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root sets owners")
+def test_owners_are_kept(source: Path, tmp_path: Path) -> None:
+    program = source / "program"
+    program.write_text("1")
+    os.chown(program, 12345, 54321)
+    program.chmod(0o6755)
+    node = tmp_path / "node"
+    assert main(["stage", "in", str(source), "--to", str(node)]) == 0
+    copy = node / "data" / "program"
+    copy.write_text("22")
+    copy.chmod(0o6755)
+    assert main(["stage", "out", str(node)]) == 0
+    for path in (copy, program):
+        facts = path.stat()
+        assert (facts.st_uid, facts.st_gid, facts.st_mode & 0o7777) == (12345, 54321, 0o6755)
+    assert program.read_text() == "22"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root sets owners")
+def test_no_copy_grants_the_rights_of_another_owner(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    for name, owner, group in (("user", 12345, -1), ("group", -1, 54321)):
+        (source / name).write_text("1")
+        os.chown(source / name, owner, group)
+        (source / name).chmod(0o6755)
+    assert main(["stage", "in", str(source), "--to", str(tmp_path / "node")]) == 0
+    modes = [(tmp_path / "node/data" / name).stat().st_mode & 0o7777 for name in ("user", "group")]
+    assert modes == [0o755, 0o4755]

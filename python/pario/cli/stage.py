@@ -17,7 +17,7 @@ from pario.cli.arguments import add_flag
 from pario.cli.paths import path_text, require_directory, require_path
 from pario.errors import ParioError
 from pario.messages import print_note
-from pario.paths import resolve
+from pario.paths import kind_of, resolve
 from pario.progress import show_progress
 
 if TYPE_CHECKING:
@@ -64,10 +64,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _in(arguments: argparse.Namespace) -> int:
     from pario.move.staging import Staged, in_use
 
-    local = Path(arguments.to).absolute()
+    local = resolve(arguments.to)
     sources = [resolve(source) for source in arguments.sources]
     for source in sources:
         require_path(source, "a file or directory to copy")
+        if not (source.is_file() or source.is_dir()):
+            kind = kind_of(source.stat().st_mode)
+            raise ParioError(f"{source} is {kind}; expected a file or directory to copy")
         if local.is_relative_to(source):
             raise ParioError(f"{local} is within {source}")
     with (
@@ -110,6 +113,8 @@ def _require_alone(local: Path, alone: bool) -> None:
 def _say(outcome: Outcome, where: str) -> int:
     copied = f"{wording.plural(outcome.copied, 'file')} ({wording.size(outcome.size)}) copied"
     print_note(f"{where}: {copied}, {wording.count(outcome.same)} were there")
+    for text in outcome.special:
+        print_note(f"not copied: {text}")
     for text in outcome.left:
         print_note(f"left alone: {text}")
     return 1 if outcome.left else 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
@@ -21,9 +22,9 @@ from typing import Any
 from pario import locks
 from pario.copying import compare
 from pario.documents import Format
-from pario.errors import ParioError, raise_error
+from pario.errors import ParioError
 from pario.move.verified_copy import State, copy_verified, make_directory, state_of
-from pario.paths import local_path
+from pario.paths import kind_of, local_path
 from pario.progress import Show
 from pario.publishing import (
     is_part,
@@ -82,31 +83,38 @@ class Move:
     source: Path
     target: Path
 
-    def files(self) -> Iterator[Move]:
-        """The files of a tree."""
-        for name in _files_beneath(self.source):
+    def files(self, outcome: Outcome) -> Iterator[Move]:
+        """The files of a tree. Adds the others to ``outcome``."""
+        for name in _files_beneath(self.source, outcome):
             yield Move(str(Path(self.name) / name), self.source / name, self.target / name)
 
-    def make_directories(self) -> None:
-        """Creates the directories of a tree, with the permissions of the source, and writable."""
+    def make_directories(self, outcome: Outcome) -> None:
+        """Creates the directories of a tree that can be read, with the permissions of the source,
+        and writable."""
         if state_of(self.source) and not _is_tree(self.source):
             return
-        for directory, names, _ in os.walk(self.source, onerror=raise_error):
+        for directory, names, _ in os.walk(self.source):
             target = self.target / Path(directory).relative_to(self.source)
             if target.is_symlink() and target != self.target:
                 names.clear()  # never copy through a link
-            else:
+                continue
+            try:
                 make_directory(Path(directory), target)
+            except OSError as error:
+                outcome.left.append(f"{target}: cannot be made: {error.strerror}")
+                names.clear()
 
 
 @dataclass
 class Outcome:
-    """The result of a transfer. ``left``: files that were not touched, and the reasons."""
+    """The result of a transfer. ``left``: files that were not touched, and the reasons;
+    ``special``: pipes, sockets and devices."""
 
     copied: int = 0
     size: int = 0
     same: int = 0
     left: list[str] = field(default_factory=list)
+    special: list[str] = field(default_factory=list)
 
 
 class Staged:
@@ -222,7 +230,7 @@ class Staged:
     ) -> Outcome:
         outcome = Outcome()
         wanted = []
-        for move in (move for tree in trees for move in tree.files()):
+        for move in (move for tree in trees for move in tree.files(outcome)):
             reason = refusal(move)
             reason = _through_a_link(move) if reason is None else reason
             if reason:
@@ -235,7 +243,7 @@ class Staged:
                 remove_stale_part(move.target)
         try:
             for tree in trees:
-                tree.make_directories()
+                tree.make_directories(outcome)
             self._copy(wanted, refusal, outcome, show)
         finally:
             self._sync_names()
@@ -263,9 +271,10 @@ class Staged:
         sizes = {move: (state_of(move.source) or (0, 0))[0] for move in moves}
         whole = sum(sizes.values())
 
-        def copy(move: Move, threads: int) -> State | str:
+        def copy(move: Move, threads: int) -> State | ParioError:
             return _copied_or_not(move, threads, lambda: refusal(move))
 
+        no_space = []
         with ThreadPoolExecutor(_THREADS) as pool:
             for move in (move for move in moves if sizes[move] >= _LARGE):
                 self._take(move, copy(move, _THREADS), outcome)
@@ -273,16 +282,22 @@ class Staged:
             futures = {pool.submit(copy, move, 1): move for move in moves if sizes[move] < _LARGE}
             try:
                 for future in as_completed(futures):
+                    if _lacks_space(future.result()):
+                        no_space.append(futures[future])
+                        continue
                     self._take(futures[future], future.result(), outcome)
                     show(outcome.size, whole)
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
+        # The space may have been that of a larger file, which was copied at the same time.
+        for move in sorted(no_space, key=lambda move: sizes[move]):
+            self._take(move, copy(move, 1), outcome)
 
-    def _take(self, move: Move, state: State | str, outcome: Outcome) -> None:
+    def _take(self, move: Move, state: State | ParioError, outcome: Outcome) -> None:
         """Records the result for one file."""
-        if isinstance(state, str):
-            outcome.left.append(state)
+        if isinstance(state, ParioError):
+            outcome.left.append(str(state))
             return
         outcome.copied += 1
         outcome.size += state[0]
@@ -301,9 +316,12 @@ class Staged:
         """Removes the staged files, and the directory if :meth:`make` created it and it is empty
         then. Raises ParioError where files have changed since they were brought back.
         """
-        for move in (move for tree in self._trees(inwards=False) for move in tree.files()):
+        outcome = Outcome()
+        for move in (move for tree in self._trees(inwards=False) for move in tree.files(outcome)):
             if self._may_go(move) != "":
                 raise ParioError(f"{move.source} is still being changed")
+        if outcome.left:
+            raise ParioError(outcome.left[0])
         for root in self.roots:
             _remove(self.local / root)
         for path in self.local.iterdir():
@@ -335,18 +353,37 @@ def _through_a_link(move: Move) -> str | None:
     return None
 
 
-def _files_beneath(root: Path) -> Iterator[str]:
-    """Names of files and links; "" if the root is one itself."""
+def _files_beneath(root: Path, outcome: Outcome) -> Iterator[str]:
+    """Names of files and links; "" if the root is one itself. Adds special files and unreadable
+    directories to ``outcome``."""
+
+    def leave(error: OSError) -> None:
+        outcome.left.append(f"{os.fsdecode(error.filename)}: cannot be read: {error.strerror}")
+
     if not _is_tree(root):
-        if state_of(root):
+        if state_of(root) and _is_copied(root, outcome):
             yield ""
         return
-    for directory, names, files in os.walk(root, onerror=raise_error):
+    for directory, names, files in os.walk(root, onerror=leave):
         links = [name for name in names if (Path(directory) / name).is_symlink()]
         for name in sorted([*files, *links]):
             path = Path(directory) / name
-            if not is_part(name) and (path.is_symlink() or path.is_file()):
-                yield str(path.relative_to(root))
+            try:
+                if not is_part(name) and _is_copied(path, outcome):
+                    yield str(path.relative_to(root))
+            except FileNotFoundError:  # removed meanwhile
+                continue
+            except OSError as error:
+                leave(error)
+
+
+def _is_copied(path: Path, outcome: Outcome) -> bool:
+    """True for files and links. Adds others to ``outcome``. Raises OSError."""
+    mode = path.lstat().st_mode
+    if stat.S_ISREG(mode) or stat.S_ISLNK(mode):
+        return True
+    outcome.special.append(f"{path} is {kind_of(mode)}")
+    return False
 
 
 def _clock_of(directory: Path, read_only: bool) -> int:
@@ -372,15 +409,19 @@ def _clock_of(directory: Path, read_only: bool) -> int:
             probe.unlink(missing_ok=True)
 
 
-def _copied_or_not(move: Move, threads: int, refusal: Callable[[], str | None]) -> State | str:
-    """The state of a copied file, or the reason why it was not copied. Raises ParioError if no
-    other file can be copied either."""
+def _copied_or_not(
+    move: Move, threads: int, refusal: Callable[[], str | None]
+) -> State | ParioError:
+    """The state of a copied file, or the reason why it was not copied."""
     try:
         return copy_verified(move.source, move.target, threads, refusal)
     except ParioError as error:
-        if isinstance(error.__cause__, OSError) and error.__cause__.errno in _NO_SPACE:
-            raise
-        return str(error)
+        return error
+
+
+def _lacks_space(result: State | ParioError) -> bool:
+    cause = result.__cause__ if isinstance(result, ParioError) else None
+    return isinstance(cause, OSError) and cause.errno in _NO_SPACE
 
 
 @contextmanager

@@ -61,18 +61,50 @@ def _fill_part(source: Path, part: Path, descriptor: int, threads: int) -> State
     if source.is_symlink():
         part.unlink()
         part.symlink_to(source.readlink())
+        shutil.copystat(source, part, follow_symlinks=False)
     else:
-        _copy_file(source, descriptor, threads)
-    shutil.copystat(source, part, follow_symlinks=False)
+        facts = _copy_file(source, descriptor, threads)
+        mode = _keep_owner(facts, descriptor)
+        _copy_attributes(source, descriptor)
+        os.utime(descriptor, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+        os.fchmod(descriptor, mode)
     if before is None or state_of(source) != before:
         raise ParioError("it was changed while it was copied")
     return before
 
 
-def _copy_file(source: Path, target: int, threads: int) -> None:
+def _keep_owner(facts: os.stat_result, copy: int) -> int:
+    """Gives a copy the owner and group of its source, if this user may; returns its permissions."""
+    for owner, group in ((facts.st_uid, facts.st_gid), (-1, facts.st_gid)):
+        with suppress(OSError):
+            os.fchown(copy, owner, group)
+            break
+    return _permissions(facts, os.fstat(copy))
+
+
+def _permissions(facts: os.stat_result, found: os.stat_result) -> int:
+    """The permissions of a source, without bits that grant the rights of another owner or group to
+    the copy, whose facts are ``found``."""
+    mode = stat.S_IMODE(facts.st_mode)
+    if found.st_uid != facts.st_uid:
+        mode &= ~(stat.S_ISUID | stat.S_ISGID)
+    return mode if found.st_gid == facts.st_gid else mode & ~stat.S_ISGID
+
+
+def _copy_attributes(source: Path, copy: int) -> None:
+    """Copies extended attributes, as far as the file system and this user can have them."""
+    with suppress(OSError):
+        for name in os.listxattr(source):
+            with suppress(OSError):
+                os.setxattr(copy, name, os.getxattr(source, name))
+
+
+def _copy_file(source: Path, target: int, threads: int) -> os.stat_result:
+    """Copies the bytes of a file; its facts before."""
     with source.open("rb", buffering=0) as read:
         sums: Sums = {}
-        size = os.fstat(read.fileno()).st_size
+        facts = os.fstat(read.fileno())
+        size = facts.st_size
         os.ftruncate(target, size)
         for begin, end in pieces_with_data(read.fileno(), 0, size) if threads == 1 else []:
             sums[begin, end] = copy_piece(read.fileno(), target, begin, end)
@@ -80,6 +112,7 @@ def _copy_file(source: Path, target: int, threads: int) -> None:
             with Copier(read.fileno(), target, threads, sums=sums) as copier:
                 copier.copy(0, size, lambda _: None)
         verify(target, sums, threads)
+    return facts
 
 
 def make_directory(source: Path, target: Path) -> None:
@@ -91,8 +124,6 @@ def make_directory(source: Path, target: Path) -> None:
     make_directory(source.parent, target.parent)
     with suppress(FileExistsError):
         target.mkdir()
-        target.chmod(
-            stat.S_IMODE(source.stat().st_mode)
-            | stat.S_IRWXU
-            | (target.stat().st_mode & stat.S_ISGID)
-        )
+        made = target.stat()
+        mode = _permissions(source.stat(), made)
+        target.chmod(mode | stat.S_IRWXU | (made.st_mode & stat.S_ISGID))

@@ -132,7 +132,8 @@ def _bring_back(staged: Staged, directory: Path) -> list[str]:
     finally:
         line.clear()
     if outcome.left:
-        return [f"{'; '.join(outcome.left)}; {kept}"]
+        others = [f"{wording.count(len(outcome.left) - 6)} others"] if outcome.left[6:] else []
+        return ["; ".join([*outcome.left[:6], *others, kept])]
     if outcome.copied and sys.stderr.isatty():
         print_note(
             f"pario: {wording.plural(outcome.copied, 'staged file')} ({wording.size(outcome.size)})"
