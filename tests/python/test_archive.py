@@ -11,6 +11,7 @@ import stat
 import struct
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -382,6 +383,29 @@ def test_sockets_are_left_out_and_names_may_have_any_byte(
     assert facts_of(tmp_path / "back") == facts_of(tree)
 
 
+def test_a_file_that_changes_while_it_is_packed_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tree").mkdir()
+    busy = tmp_path / "tree" / "busy"
+    busy.write_bytes(bytes(50_000_000))
+    is_over = threading.Event()
+
+    def change() -> None:
+        while not is_over.wait(0.001):
+            os.utime(busy)
+
+    changer = threading.Thread(target=change)
+    changer.start()
+    try:
+        assert main(["pack", str(tmp_path / "tree"), "-o", str(tmp_path / "out")]) == 2
+    finally:
+        is_over.set()
+        changer.join()
+    expected = f"pario pack: read {busy}: it changed while it was packed\n"
+    assert capsys.readouterr().err == expected
+
+
 @pytest.mark.system
 def test_a_large_file_is_unpacked_by_several_threads(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
@@ -422,7 +446,7 @@ def test_members_that_this_user_cannot_create_are_counted(tmp_path: Path) -> Non
     done = unpack()
     assert done.returncode == 1
     assert "lost: owner of 1 member; the first: chown" in done.stderr
-    assert "lost: devices, pipes and symbolic links of 1 member; the first: mknod" in done.stderr
+    assert "lost: devices of 1 member; the first: mknod" in done.stderr
     assert [path.name for path in (tmp_path / "back").iterdir()] == ["tool"]
     assert (
         tmp_path / "back" / "tool"

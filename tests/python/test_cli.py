@@ -129,6 +129,8 @@ def test_an_unknown_option_prints_the_usage_of_its_command(
     [
         ("unpack a.pack --stdout x y", "members", ["x", "y"]),
         ("unpack a.pack x -o d y --strict z", "members", ["x", "y", "z"]),
+        ("unpack a.pack --stdout -- -rf", "members", ["-rf"]),
+        ("unpack a.pack x --stdout -- -rf y", "members", ["x", "-rf", "y"]),
         ("ls -l a.pack x", "patterns", ["x"]),
         ("ls a.pack -l x", "patterns", ["x"]),
         ("fs a --json b", "paths", ["a", "b"]),

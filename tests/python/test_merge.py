@@ -64,6 +64,25 @@ def test_a_part_with_bytes_but_without_a_size_is_refused(
     assert not (tmp_path / "whole").exists()
 
 
+@pytest.mark.parametrize(("name", "reason"), [("only", "a single part"), ("no", "no such file")])
+def test_one_part_without_a_rank_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, reason: str
+) -> None:
+    (tmp_path / "only").touch()
+    assert run(tmp_path / name, "-o", tmp_path / "whole") == 2
+    assert f"{name}: {reason}; expected two or more parts, or {{rank}}" in capsys.readouterr().err
+
+
+def test_a_block_that_was_cut_off_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for rank in range(2):
+        np.save(tmp_path / f"u.{rank}.npy", np.arange(100.0))
+    os.truncate(tmp_path / "u.1.npy", 500)
+    assert run(tmp_path / "u.{rank}.npy", "--grid", "2", "-o", tmp_path / "u.h5") == 2
+    assert "u.1.npy: cut off: it has 500 bytes; expected more" in capsys.readouterr().err
+
+
 def test_an_existing_output_stays(tmp_path: Path) -> None:
     (tmp_path / "p0").touch()
     (tmp_path / "whole").write_text("precious")

@@ -283,6 +283,13 @@ def test_a_log_without_mpi_or_without_io_is_accepted(
     add_record(recorded, 0, "/s/a", writes=10, bytes_written=10**11, write_time=1.0, opens=1)
     assert main(["whatif", "x", "--machine", "shaheen", "--stripes", "1,8,8"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[3:]] == ["1", "8"]
+    assert main(["whatif", "x", "--machine", "shaheen", "--stripes", "1,999,1000"]) == 0
+    shown = capsys.readouterr()
+    assert [line.split()[0] for line in shown.out.splitlines()[3:]] == ["1", "144"]
+    assert shown.err == (
+        "pario whatif: --stripes 999 and 1,000: shaheen has 144 targets; predicted with 144"
+        " stripes\n"
+    )
 
 
 @pytest.mark.parametrize(

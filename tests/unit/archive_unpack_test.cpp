@@ -270,7 +270,7 @@ TEST_F(UnpackTest, WhatIsInADirectoryThatCannotBeMadeIsCounted) {
   ASSERT_TRUE(done.ok()) << done.error().text();
   EXPECT_EQ(std::distance(fs::directory_iterator(place_ / "back"), {}), 1);
   EXPECT_EQ(done->losses.at(Missing::place).members, 3U);
-  EXPECT_EQ(done->losses.at(Missing::special).members, 1U);
+  EXPECT_EQ(done->losses.at(Missing::symbolic_link).members, 1U);
   EXPECT_EQ(done->losses.at(Missing::link).members, 1U);
 }
 

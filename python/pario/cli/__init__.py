@@ -115,18 +115,23 @@ class _CommandParser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         found, unknown = super().parse_known_args(args, namespace)
-        unknown = self._take_words_behind_options(found, unknown)
+        words = sys.argv[1:] if args is None else list(args)
+        literal = words[words.index("--") + 1 :] if "--" in words else []
+        unknown = self._take_words_behind_options(found, unknown, literal)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(map(wording.printable, unknown))}")
         return found, unknown
 
     def _take_words_behind_options(
-        self, found: argparse.Namespace, unknown: list[str]
+        self, found: argparse.Namespace, unknown: list[str], literal: list[str]
     ) -> list[str]:
         """Adds words to an argument of any number of them, which argparse ends at an option, and
-        returns the others."""
+        returns the others. ``literal``: the words behind ``--``, which are no options."""
         several = [one for one in self._get_positional_actions() if one.nargs == "*"]
-        if len(several) != 1 or any(word.startswith("-") for word in unknown):
+        unknown = [word for word in unknown if word != "--"]
+        if len(several) != 1 or any(
+            word.startswith("-") and word not in literal for word in unknown
+        ):
             return unknown
         (action,) = several
         try:

@@ -17,7 +17,7 @@ from pario.cli.arguments import add_flag, add_logs, add_plot, add_value, check_p
 from pario.cli.numbers import between, several
 from pario.cli.paths import path_text
 from pario.errors import ParioError
-from pario.messages import print_json, print_lines
+from pario.messages import print_json, print_lines, print_note
 from pario.progress import progress
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
     ranks = arguments.ranks or job.ranks
     outcomes, uses = predict(job, machine, arguments.stripes, ranks, arguments.aggregators)
     lines = list(describe(job, outcomes, machine, ranks))
+    if machine:
+        _note_stripes(machine, arguments.stripes)
     if arguments.plot:
         _plot(arguments.plot, outcomes, "\n".join(lines))
     if arguments.json:
@@ -88,6 +90,16 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print_lines(lines)
     return 0
+
+
+def _note_stripes(machine: Machine, stripes: tuple[int, ...]) -> None:
+    """Prints the stripe counts that the machine cannot have."""
+    targets = int(machine.values["targets"])
+    if more := [wording.count(count) for count in stripes if count > targets]:
+        print_note(
+            f"pario whatif: --stripes {' and '.join(more)}: {machine.name} has"
+            f" {wording.plural(targets, 'target')}; predicted with {targets} stripes"
+        )
 
 
 def _machines() -> Iterator[str]:

@@ -36,9 +36,10 @@ def parts_of(pattern: str) -> list[Path]:
     pattern's ``{rank}``. Raises ParioError if a number is missing or occurs twice."""
     path = local_path(pattern)
     if not _RANK.search(path.name):
+        fault = "a single part" if path.exists() else "no such file"
         raise ParioError(
-            f"{pattern}: expected {{rank}} in the name of the file in place of the number of the"
-            " process"
+            f"{pattern}: {fault}; expected two or more parts, or {{rank}} in the name of the file"
+            " in place of the number of the process"
         )
     before, after = (
         re.escape(text) for text in (_RANK.split(path.name)[0], _RANK.split(path.name)[-1])
@@ -165,7 +166,13 @@ class Block:
         try:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
-            raise ParioError(f"{path}: {error}") from error
+            is_short = str(error).startswith("mmap length is greater")
+            reason = (
+                f"cut off: it has {path.stat().st_size:,} bytes; expected more by its header"
+                if is_short
+                else error
+            )
+            raise ParioError(f"{path}: {reason}") from error
         fortran = bool(array.flags.f_contiguous and not array.flags.c_contiguous)
         return cls(path, array.dtype, array.shape, fortran, array.offset)
 

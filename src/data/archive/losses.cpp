@@ -25,7 +25,9 @@ bool is_impossible(Missing what, int number) {
   if (what == Missing::shard) return number == ENOENT;
   if (what == Missing::place) return is_one_of(kNoPlace, number);
   if (what == Missing::attributes && is_one_of(kTooLarge, number)) return true;
-  if (what == Missing::special && is_one_of(kNoPlace, number)) return true;
+  const bool is_special =
+      what == Missing::device || what == Missing::pipe || what == Missing::symbolic_link;
+  if (is_special && is_one_of(kNoPlace, number)) return true;
   if (what == Missing::link && (is_one_of(kNoLink, number) || is_one_of(kNoPlace, number)))
     return true;
   return is_one_of(kImpossible, number);
@@ -34,13 +36,9 @@ bool is_impossible(Missing what, int number) {
 }  // namespace
 
 const char* text_of(Missing what) {
-  constexpr const char* kTexts[] = {"owner",
-                                    "permissions",
-                                    "extended attributes",
-                                    "devices, pipes and symbolic links",
-                                    "hard links",
-                                    "all",
-                                    "the shard"};
+  constexpr const char* kTexts[] = {"owner",      "permissions", "extended attributes",
+                                    "devices",    "pipes",       "symbolic links",
+                                    "hard links", "all",         "the shard"};
   return kTexts[static_cast<int>(what)];
 }
 

@@ -10,10 +10,19 @@
 
 namespace pario::archive {
 
-/// special: devices, pipes and symbolic links that are not created; link: hard links that are not
-/// created, or whose file was not; place: members whose name, or whose directory's name, is not
-/// possible here; shard: members in a shard that does not exist.
-enum class Missing : std::uint8_t { owner, permissions, attributes, special, link, place, shard };
+/// link: hard links that are not created, or whose file was not; place: members whose name, or
+/// whose directory's name, is not possible here; shard: members in a shard that does not exist.
+enum class Missing : std::uint8_t {
+  owner,
+  permissions,
+  attributes,
+  device,
+  pipe,
+  symbolic_link,
+  link,
+  place,
+  shard
+};
 /// In words: "owner".
 const char* text_of(Missing what);
 

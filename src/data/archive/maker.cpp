@@ -224,13 +224,16 @@ base::Status Maker::make_special(const Header& header) const {
   const mode_t kind = header.type == Type::pipe           ? S_IFIFO
                       : header.type == Type::block_device ? S_IFBLK
                                                           : S_IFCHR;
+  const Missing what = is_link                     ? Missing::symbolic_link
+                       : header.type == Type::pipe ? Missing::pipe
+                                                   : Missing::device;
   const int made = at_place(root_, header.name, [&](int directory, const char* name) {
     return is_link ? ::symlinkat(header.target.c_str(), directory, name)
                    : ::mknodat(directory, name, kind | (header.mode & 0777),
                                makedev(header.major, header.minor));
   });
   return made == 0 ? finish_special(header)
-                   : possible(made, Missing::special, is_link ? "symlink" : "mknod", header);
+                   : possible(made, what, is_link ? "symlink" : "mknod", header);
 }
 
 base::Status Maker::finish_special(const Header& header) const {

@@ -107,8 +107,7 @@ class Assembler {
         !status)
       return status;
     if (entry.is_file() && has_changed(entry, source->number()))
-      return base::Error{.number = EAGAIN,
-                         .operation = "read",
+      return base::Error{.operation = "read",
                          .path = path_of(directory_, entry.name),
                          .detail = "it changed while it was packed"};
     if (piece.ends(entry.size)) text_.resize(text_.size() + pad(entry));
