@@ -46,7 +46,7 @@ PATHS = [
     ("stage in {none} --to {empty}", "expected a file or directory to copy"),
     ("stage out {none}", "expected a directory filled by pario stage in"),
     ("stage out {junk}", "expected a directory filled by pario stage in"),
-    ("merge {none} -o {empty}/new", "expected {{rank}} in the name"),
+    ("merge {none} -o {empty}/new", "no such file; expected two or more parts"),
     ("records stat {none}", RECORDS),
     ("records head {none}", RECORDS),
     ("records get {none} 1", RECORDS),
