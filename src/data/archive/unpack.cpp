@@ -142,7 +142,7 @@ base::Status check_members(const Archive& archive, const UnpackRequest& request)
 /// The shards of the requested members, and the errors of those that do not exist.
 struct Shards {
   std::vector<bool> used;  ///< without the missing ones
-  std::map<std::uint32_t, base::Error> missing;
+  std::map<std::uint32_t, base::Error> missing = {};
 };
 
 /// Looks for the shards of the requested members. An error if none of them exists, or, with
