@@ -33,11 +33,17 @@ def test_a_file_is_kept_whole_where_it_is_small_and_reads_are_slower_than_memory
     assert [(one.key, one.value) for one in found.settings] == ([("whole", "1M")] if kept else [])
 
 
-@pytest.mark.parametrize(("opens", "keys"), [(1, ["size", "prefetch"]), (0, [])])
-def test_files_that_a_process_inherits_have_no_buffers(opens: int, keys: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("opens", "streams", "keys"),
+    [(1, 0, ["size", "prefetch"]), (0, 1, ["size", "prefetch"]), (0, 0, [])],
+)
+def test_files_that_a_process_inherits_have_no_buffers(
+    opens: int, streams: int, keys: list[str]
+) -> None:
     made = job()
     CASES["small-reads"].bad(made)
     made.records["opens"] = opens
+    add_record(made, 0, "/scratch/f", "stdio", opens=streams)
     (found,) = (one for one in analyze(made).findings if one.rule == "small-reads")
     assert [one.key for one in found.settings] == keys
     assert ("inherited the open file" in found.why_not) == (not keys)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze.arrays import Floats, Ints, sums
-from pario.see.analyze.cells import MPIIO, READS, WRITES
+from pario.see.analyze.cells import MPIIO, READS, STDIO, WRITES
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Claim
 from pario.see.analyze.model import Confidence, Evidence, Fix
@@ -166,9 +166,12 @@ class Scene:
         )
 
     def _are_inherited(self) -> bool:
-        """True if the files were open before: logs of pario hold each open of a process."""
+        """True if the files were open before: logs of pario hold each open of a process, by open or
+        by fopen, as streams of C++ do."""
         rows = self.rows[self.facts.posix[self.rows]]
-        opened = bool(self.facts.records["opens"][rows].any())
+        streams = self.facts.find_in_layer(rows, STDIO)
+        opens = self.facts.records["opens"]
+        opened = opens[rows].any() or opens[streams[streams >= 0]].any()
         return bool(len(rows)) and not opened and self.facts.job.format == "pario"
 
     def _who(self) -> Evidence:
