@@ -406,28 +406,20 @@ TEST(BufferedFile, SmallSequentialReadsBecomeFewSystemCalls) {
   const Directory folder;
   fill(folder / "in", 1'000'000);
   const std::string expected = contents(folder / "in");
-  Buffered file(folder / "in", O_RDONLY, small(65536, 4));
-  std::string all, room(100, '.');
-  for (long got; (got = file.read(room)) > 0;) all.append(room, 0, static_cast<std::size_t>(got));
-  EXPECT_EQ(all, expected);
-  const auto seen = file.statistics();
-  EXPECT_EQ(seen.read.calls, 10'001u);
-  EXPECT_LT(seen.system_read.calls, 60u)
-      << "a window each, what lies across two windows, the first ones, the end";
-  EXPECT_GT(seen.prefetches, 10u);
-  EXPECT_LT(seen.wasted, 2000u) << "what lies across two windows is read by the call itself";
-}
-
-TEST(BufferedFile, ReadsIntoSeveralPiecesAreReadAhead) {
-  const Directory folder;
-  fill(folder / "in", 1'000'000);
-  const std::string expected = contents(folder / "in");
-  Buffered file(folder / "in", O_RDONLY, small(65536, 4));
-  std::string all, room(100, '.');
-  for (long got; (got = file.readv(room, 30)) > 0;)
-    all.append(room, 0, static_cast<std::size_t>(got));
-  EXPECT_EQ(all, expected);
-  EXPECT_LT(file.statistics().system_read.calls, 60u);
+  for (const bool in_pieces : {false, true}) {
+    SCOPED_TRACE(in_pieces ? "two pieces" : "one piece");
+    Buffered file(folder / "in", O_RDONLY, small(65536, 4));
+    std::string all, room(100, '.');
+    for (long got; (got = in_pieces ? file.readv(room, 30) : file.read(room)) > 0;)
+      all.append(room, 0, static_cast<std::size_t>(got));
+    EXPECT_EQ(all, expected);
+    const auto seen = file.statistics();
+    EXPECT_EQ(seen.read.calls, 10'001u);
+    EXPECT_LT(seen.system_read.calls, 60u)
+        << "a window each, what lies across two windows, the first ones, the end";
+    EXPECT_GT(seen.prefetches, 10u);
+    EXPECT_LT(seen.wasted, 2000u) << "what lies across two windows is read by the call itself";
+  }
 }
 
 TEST(BufferedFile, ReadsIntoSeveralPiecesFindBytesThatAreNotWrittenYet) {

@@ -35,10 +35,9 @@ from pario.prove.replay.verbs import CLOSING, ON_PATHS, OPENING, numbers, verb_o
 from pario.see.analyze.cells import find_rows
 from pario.see.analyze.scope import MISSING
 from pario.see.analyze.split import Times
-from pario.see.tables.model import FILE_LAYERS, LAYERS, Job
+from pario.see.tables.model import EXEC, FILE_LAYERS, LAYERS, Job
 
 _FAILED, _IN_MPIIO, _IN_MPI = 1, 2, 4
-_EXEC = 3  # Job.processes: end_kind
 _STDIO = LAYERS.index("stdio")
 _NANOSECONDS = 1e9
 #: The most bytes of one fprintf, which returns an int; a damaged log may hold more.
@@ -256,8 +255,8 @@ class _Plan:
         made["verb"][self._at_end(events, verb == known["lseek"])] = known["lseek_end"]
         self._buffers(events, made, verb == known["setvbuf"])
         script.slots = found.count + 1
-        attached = self._make_attachments(found, made, events, chosen, places)
-        return made, played, attached, self._close_at_exec(found, made, events, chosen, places)
+        attached = self._make_attachments(found, calls, places[chosen])
+        return made, played, attached, self._close_at_exec(found, calls, places[chosen])
 
     def _at_end(self, events: NDArray[Any], seeks: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """The mask of seeks to the end of a file that no process writes. They are played relative
@@ -281,45 +280,35 @@ class _Plan:
         )
 
     def _make_attachments(
-        self,
-        found: Assignment,
-        made: NDArray[Any],
-        events: NDArray[Any],
-        chosen: NDArray[Any],
-        places: NDArray[Any],
+        self, found: Assignment, events: NDArray[Any], places: NDArray[Any]
     ) -> NDArray[Any]:
         """The operations that attach descriptors and streams, and those that close descriptors
         that no call closes."""
         closing, slots = (np.array(found.closed, int).reshape(-1, 2)).T
-        calls = chosen[np.concatenate([np.array(found.attach, int), closing])]
+        calls = np.concatenate([np.array(found.attach, int), closing])
         count = len(found.attach)
         attached = np.zeros(len(calls), OPERATION)
         attached["verb"][:count], attached["verb"][count:] = numbers()["attach"], numbers()["close"]
-        attached["slot"] = np.concatenate([made["slot"][calls[:count]], slots])
+        attached["slot"] = np.concatenate([found.slot[calls[:count]], slots])
         attached["offset"] = os.O_RDWR | os.O_CREAT
         of_stream = np.flatnonzero(events["layer"][calls[:count]] == _STDIO)
-        reads = np.isin(made["verb"][calls[of_stream]], [numbers()["fread"], numbers()["fgetc"]])
+        reads = np.isin(found.verb[calls[of_stream]], [numbers()["fread"], numbers()["fgetc"]])
         attached["verb"][of_stream] = numbers()["fopen"]
         attached["offset"][of_stream] = np.where(reads, os.O_RDONLY, os.O_RDWR | os.O_APPEND)
         attached["path"] = attached["other"] = places[calls]
         return attached
 
     def _close_at_exec(
-        self,
-        found: Assignment,
-        made: NDArray[Any],
-        events: NDArray[Any],
-        chosen: NDArray[Any],
-        places: NDArray[Any],
+        self, found: Assignment, events: NDArray[Any], places: NDArray[Any]
     ) -> NDArray[Any]:
         """The operations that close the descriptors of a process that starts another program. Those
         that it inherits are attached again."""
-        names, processes = list(numbers()), events["process"][chosen]
+        names, processes = list(numbers()), events["process"]
         dropped = {*found.dropped}
         left: dict[int, dict[int, int]] = {}  # by process: slots, and the call that opened each
         last: dict[int, int] = {}
-        execs = self._job.processes["end_kind"] == _EXEC
-        for call in np.flatnonzero(execs[processes] & (events["layer"][chosen] != _STDIO)).tolist():
+        execs = self._job.processes["end_kind"] == EXEC
+        for call in np.flatnonzero(execs[processes] & (events["layer"] != _STDIO)).tolist():
             if call in dropped:
                 continue
             process, verb, slot = int(processes[call]), names[found.verb[call]], found.slot[call]
@@ -336,7 +325,7 @@ class _Plan:
         slots, opening, after = np.array(pairs, int).reshape(-1, 3).T
         closed = np.zeros(len(pairs), OPERATION)
         closed["verb"], closed["slot"] = numbers()["close"], slots
-        closed["path"], closed["other"] = places[chosen[opening]], places[chosen[after]]
+        closed["path"], closed["other"] = places[opening], places[after]
         return closed
 
     def _pauses(self, kept: NDArray[Any]) -> NDArray[Any]:

@@ -196,6 +196,8 @@ SITE = np.dtype(
 #: Flag of an event whose offset counts bytes of its process's view of the file, not bytes of the
 #: file.
 IN_VIEW = 32
+#: The ``end_kind`` of a process that started another program.
+EXEC = 3
 #: Flag of collective calls.
 COLLECTIVE = 8
 

@@ -17,7 +17,7 @@ import numpy as np
 from pario import wording
 from pario.memory import free_memory
 from pario.see.tables.errors import ReadError
-from pario.see.tables.model import COUNTERS, PROCESS_COLUMNS, PROCESS_FACTS, Job, Unseen
+from pario.see.tables.model import COUNTERS, EXEC, PROCESS_COLUMNS, PROCESS_FACTS, Job, Unseen
 from pario.see.tables.own.blocks import ProcessLog, read_log
 from pario.see.tables.own.calls import add_communicators, add_events, add_functions
 from pario.see.tables.own.clocks import Clock, Sample, relate
@@ -50,7 +50,7 @@ _ALWAYS_KNOWN = {
     "threads",
     "meta_split",
 }
-_END_KINDS, _EXEC = 6, 3
+_END_KINDS = 6
 #: Columns of processes, and their names in /proc/PID/io.
 _OF_KERNEL = {
     "kernel_read": "rchar",
@@ -282,7 +282,7 @@ def _set_command_io(job: Job, description: dict[str, Any]) -> None:
     if not len(rows):
         return
     last = rows[np.argmax(processes["start"][rows])]
-    if processes["end_kind"][last] not in (0, _EXEC):  # a program after exec may be untraced
+    if processes["end_kind"][last] not in (0, EXEC):  # a program after exec may be untraced
         return
     for name, counter in _OF_KERNEL.items():
         value = counters.get(counter)
