@@ -100,7 +100,7 @@ STEPS = (
     Step("checkpoint", "--ranks 2 --megabytes 128 --files 1,node --directory {data}", 20),
     Step("checkpoint_rivals", "--directory {data}", 150),
     Step("checkpoint_rivals", "--directory {data} --sync", 150, title="durable_rivals"),
-    Step("mpiio", "--library {library} --quick --directory {data} --ranks 2", 40),
+    Step("mpiio", "--library {library} --quick --directory {data} --ranks 2", 150),
     Step("records", "--directory {data} --size 256M --memory 64M", 20),
     Step("streams", "--library {library} --directory {data}", 120, ("strace",)),
     Step("flushes", "--library {library} --directory {data} --rounds 5", 10, ("gfortran",)),
@@ -109,8 +109,8 @@ STEPS = (
     Step("whatif", "", 20, ("/dev/fuse",)),
     Step("mpiio", "--library {library} --map --ranks 2 --pattern calls:512 --pattern calls:4096"
          " --pattern calls:65536 --pattern calls:1048576 --pattern turns:512 --pattern turns:4096"
-         " --pattern turns:65536 --pattern turns:1048576 --mebibytes 64 --rounds 7"
-         " --directory {data}", 330, title="calls"),
+         " --pattern turns:65536 --pattern turns:1048576 --mebibytes 64 --rounds 15"
+         " --directory {data}", 900, title="calls"),
     Step("diagnosis", "--runs 1 --dir {data}", 450),
     Step("fix", "--runs 3 --measure 40 --dir {data}", 700),
 )  # fmt: skip

@@ -13,6 +13,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 import recording
 import render
+from areas import AREAS, CACHES, Area
+from cases import read_area
 
 sys.path.pop(0)
 
@@ -42,7 +44,7 @@ def list_texts() -> tuple[set[str], set[str]]:
     """The strings of the runners, and the beginnings of their formatted strings."""
     whole, beginnings = set[str](), set[str]()
     for path in (render.ROOT / "bench").glob("*.py"):
-        if path.name == "render.py":
+        if path.name == "areas.py":
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -52,13 +54,13 @@ def list_texts() -> tuple[set[str], set[str]]:
     return whole, beginnings
 
 
-@pytest.mark.parametrize("area", render.AREAS, ids=lambda area: area.key)
-def test_no_way_has_the_name_of_a_column_of_the_recorder(area: render.Area) -> None:
+@pytest.mark.parametrize("area", AREAS, ids=lambda area: area.key)
+def test_no_way_has_the_name_of_a_column_of_the_recorder(area: Area) -> None:
     assert {area.ours, *area.peers, area.limit}.isdisjoint(recording.RUN_COLUMNS)
 
 
-@pytest.mark.parametrize("area", render.AREAS, ids=lambda area: area.key)
-def test_the_ways_of_an_area_are_those_of_a_runner(area: render.Area) -> None:
+@pytest.mark.parametrize("area", AREAS, ids=lambda area: area.key)
+def test_the_ways_of_an_area_are_those_of_a_runner(area: Area) -> None:
     whole, beginnings = list_texts()
     ways = {area.name, area.ours, *area.peers, area.limit, *area.labels} - {"", "limit_seconds"}
     ways -= whole
@@ -98,7 +100,7 @@ def test_the_page_names_the_areas_that_were_recorded_on_a_busy_machine(results: 
 
 
 def test_each_section_has_the_state_of_the_caches_and_each_run_its_versions() -> None:
-    assert {area.name for area in render.AREAS} - set(render.CACHES) == {"move", "small_files"}
+    assert {area.name for area in AREAS} - set(CACHES) == {"move", "small_files"}
     page, _ = render.render(render.RESULTS)
     sections = re.findall(r"^## (.*?)\n\n(.*?)\n\n\|", page, re.M | re.S)[1:]
     words = re.compile(r"cache|waits for the disk|kernel keeps")
@@ -108,8 +110,8 @@ def test_each_section_has_the_state_of_the_caches_and_each_run_its_versions() ->
 
 
 def test_a_column_of_cold_runs_describes_the_cache(results: Path) -> None:
-    area = next(area for area in render.AREAS if area.key == "pack")
-    _, _, cells = render.read_area(area, results)
+    area = next(area for area in AREAS if area.key == "pack")
+    _, _, cells = read_area(area, results)
     assert render._describe_caches(area, cells) == "The files are in the page cache."
     cells[-1]["cold"] = "yes"
     assert render._describe_caches(area, cells).startswith("The page cache is emptied")
@@ -147,8 +149,8 @@ def test_more_of_a_rate_is_better(tmp_path: Path) -> None:
     speeds = {"pario, direct": 300, "webdataset": 200, "grain, array_record": 600, "fio": 1200}
     rows = [f'1,now,0,cold,random,1000,"{way}",1,{speed}' for way, speed in speeds.items()]
     (day / "loader.csv").write_text("\n".join([columns, *rows]) + "\n")
-    area = next(area for area in render.AREAS if area.key == "loader")
-    [row], _, _ = render.read_area(area, tmp_path)
+    area = next(area for area in AREAS if area.key == "loader")
+    [row], _, _ = read_area(area, tmp_path)
     assert (row.peer_name, row.peer, row.ratio, row.share) == (
         "grain, array_record",
         600,
