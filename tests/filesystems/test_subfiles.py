@@ -57,6 +57,24 @@ def test_they_are_one_file_to_pario_and_after_join_to_everybody(mpi: Mpi, tmp_pa
 
 
 @pytest.mark.system
+@pytest.mark.parametrize("mpi", [MPIS["mpich-5"], MPIS["openmpi-5"]], ids=lambda mpi: mpi.name)
+def test_a_lost_one_fails_the_opening_instead_of_reading_as_zeros(mpi: Mpi, tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    run(mpi, path, *HINTS, "pario_join=disable")
+    lost = tmp_path / "data.subfiles" / "1"
+    lost.unlink()
+    arguments = [str(mpi.python), WRITE, str(path), str(BYTES), str(PIECE), "read"]
+    environment = under_pario(need_library())
+    done = run_job(mpi.start(*arguments, ranks=RANKS), tmp_path, environment)
+    assert done.returncode != 0
+    assert f"{lost}: EIO" in done.stdout, done.stdout
+    assert "has 0 bytes or is missing; it had at least" in done.stdout
+    read = run_command(["cat", path], env=environment | {"PARIO_SUBFILES": "yes"})
+    assert (read.returncode, read.stdout) == (1, "")
+    assert "Input/output error" in read.stderr
+
+
+@pytest.mark.system
 def test_they_are_joined_at_close_when_asked(tmp_path: Path) -> None:
     path = tmp_path / "data"
     run(MPIS["mpich-5"], path, *HINTS, "pario_join=enable")

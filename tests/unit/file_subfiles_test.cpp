@@ -225,6 +225,70 @@ TEST_F(Subfiles, JoinBySharingMovesNothing) {
   EXPECT_EQ(contents(), data);
 }
 
+/// The error of opening a file all of whose bytes are required.
+base::Status open_complete(const std::string& path, int flags = O_RDONLY) {
+  const auto file = open({.path = path, .flags = flags, .require_complete = true});
+  return file.ok() ? base::Status() : file.status();
+}
+
+TEST_F(Subfiles, MustAllBeThereOnceTheSizeIsRecorded) {
+  for (const char* lost : {"0", "1", "2"}) {
+    make(subfile_pattern(3 * kUnit));
+    ASSERT_TRUE(record_size(path).ok());
+    EXPECT_TRUE(open_complete(path).ok());
+    std::filesystem::remove(path + ".subfiles/" + lost);
+    const base::Status status = open_complete(path);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().number, EIO);
+    EXPECT_EQ(status.error().path, path + ".subfiles/" + lost);
+    EXPECT_EQ(open_joined_copy(path, 0).error().number, EIO);
+    EXPECT_EQ(join(path, {}, Joining::if_complete).error().number, EIO);
+    ASSERT_TRUE(remove(path).ok());
+  }
+}
+
+TEST_F(Subfiles, MayNotBeCutOnceTheSizeIsRecorded) {
+  make(subfile_pattern(3 * kUnit));
+  ASSERT_TRUE(record_size(path).ok());
+  std::filesystem::resize_file(path + ".subfiles/2", kUnit - 1);
+  EXPECT_EQ(open_complete(path, O_RDWR).error().number, EIO);
+  EXPECT_TRUE(open_complete(path, O_RDWR | O_TRUNC).ok()) << "the old bytes do not matter";
+  EXPECT_TRUE(open_complete(path).ok()) << "the recorded size is that of the empty file";
+}
+
+TEST_F(Subfiles, MayBeMissingBeforeTheSizeIsRecorded) {
+  make(subfile_pattern(3 * kUnit));
+  std::filesystem::remove(path + ".subfiles/1");
+  EXPECT_TRUE(open_complete(path).ok());
+}
+
+TEST_F(Subfiles, AreExtendedOverHolesWhenTheSizeIsRecorded) {
+  ASSERT_TRUE(open_file(O_RDWR | O_CREAT, kFiles)->write(2 * kUnit, subfile_pattern(10)).ok());
+  ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
+  const Bytes before = contents();
+  ASSERT_TRUE(record_size(path).ok());
+  EXPECT_EQ(contents(), before);
+  EXPECT_TRUE(open_complete(path).ok());
+  EXPECT_EQ(std::filesystem::file_size(path + ".subfiles/0"), kUnit);
+  EXPECT_EQ(std::filesystem::status(path + ".subfiles/0").permissions(),
+            std::filesystem::perms(0640));
+}
+
+TEST_F(Subfiles, MayBecomeShorterAfterTheSizeIsRecorded) {
+  make(subfile_pattern(3 * kUnit));
+  ASSERT_TRUE(record_size(path).ok());
+  ASSERT_TRUE(open_file(O_RDWR)->resize(kUnit + 1).ok());
+  EXPECT_TRUE(open_complete(path).ok());
+  std::filesystem::resize_file(path + ".subfiles/1", 0);
+  EXPECT_EQ(open_complete(path).error().number, EIO) << "the shorter size counts";
+}
+
+TEST_F(Subfiles, HaveNoRecordedSizeWhileSomebodyHasThemOpen) {
+  make(subfile_pattern(3 * kUnit));
+  const auto file = open_file(O_RDWR);
+  EXPECT_EQ(record_size(path).error().number, EWOULDBLOCK);
+}
+
 TEST_F(Subfiles, JoinOfAnOrdinaryFileIsAnError) {
   ASSERT_TRUE(open_file(O_RDWR | O_CREAT)->write(0, subfile_pattern(10)).ok());
   EXPECT_EQ(join(path).error().number, EINVAL);

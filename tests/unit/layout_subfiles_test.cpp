@@ -1,6 +1,8 @@
 // Which byte of a logical file lies in which of its physical files.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "core/layout/layout.hpp"
 
 namespace pario::layout {
@@ -35,8 +37,19 @@ TEST(SubfileMap, SizesOfPartsAddUpToTheWhole) {
 }
 
 TEST(SubfileMap, HasATextThatReadsBack) {
-  EXPECT_EQ(kMap.text(), "pario subfiles 1\nfiles 3\nunit 100\n");
+  EXPECT_EQ(kMap.text(), "pario subfiles 1\nfiles 3\nunit 100\nsize 00000000000000000000\n");
   EXPECT_EQ(SubfileMap::parse(kMap.text()), kMap);
+}
+
+TEST(SubfileMap, HasATextOfOneLengthForAllSizes) {
+  const SubfileMap largest{100, 3, std::numeric_limits<std::uint64_t>::max()};
+  EXPECT_EQ(largest.text(), "pario subfiles 1\nfiles 3\nunit 100\nsize 18446744073709551615\n");
+  EXPECT_EQ(largest.text().size(), kMap.text().size());
+  EXPECT_EQ(SubfileMap::parse(largest.text()), largest);
+}
+
+TEST(SubfileMap, NeedsNoSize) {
+  EXPECT_EQ(SubfileMap::parse("pario subfiles 1\nfiles 3\nunit 100\n"), kMap);
 }
 
 TEST(SubfileMap, OtherTextsAreNone) {

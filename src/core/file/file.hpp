@@ -92,6 +92,8 @@ struct OpenRequest {
   /// The layout of an existing file that another process of this node has opened as one physical
   /// file. open() then asks the file system for nothing else than a descriptor.
   std::optional<layout::StripeLayout> known_layout = {};
+  /// EIO if a subfile has fewer bytes than when the size of the file was recorded.
+  bool require_complete = false;
 };
 /// Opens a local file. A file that consists of subfiles is opened as one file, regardless of the
 /// request. A process that creates a file with subfiles must have returned from open() before
@@ -127,10 +129,16 @@ base::Result<std::unique_ptr<File>> open(std::string_view name, OpenRequest requ
 /// Removes a file by such a name.
 base::Status remove_named(std::string_view name);
 
+/// Records the size of a file that consists of subfiles, so that losses are noticed: a subfile that
+/// is missing or shorter later has lost its bytes. Makes each subfile as long as the size implies.
+/// EWOULDBLOCK while another process has the file open, EOPNOTSUPP where that cannot be known,
+/// ENOENT for a file that does not consist of subfiles.
+base::Status record_size(const std::string& path);
+
 /// The ways to make one file of subfiles. if_complete: only if no subfile is missing, or shorter
-/// than the sizes of the others imply; EIO otherwise. by_sharing: only if the file system lets
-/// files share blocks, so that no byte is moved, and only if no process can have the file open;
-/// EOPNOTSUPP otherwise.
+/// than the recorded size or the sizes of the others imply; EIO otherwise. by_sharing: only if the
+/// file system lets files share blocks, so that no byte is moved, and only if no process can have
+/// the file open; EOPNOTSUPP otherwise.
 enum class Joining : std::uint8_t { by_all_means, if_complete, by_sharing };
 /// Makes one ordinary file of a file that consists of subfiles: publishes it, then removes the
 /// subfiles. EBUSY while another process has it open or joins it (as far as the file system has
@@ -141,7 +149,8 @@ base::Status join(const std::string& path,
                   const std::function<void(std::uint64_t done, std::uint64_t whole)>& progress = {},
                   Joining how = Joining::by_all_means);
 /// Opens a copy of all bytes of a file that consists of subfiles, for reading only. The copy has no
-/// name; it shares blocks with the subfiles where the file system can. ENOENT for other files.
+/// name; it shares blocks with the subfiles where the file system can. ENOENT for other files, EIO
+/// if a subfile has fewer bytes than when the size was recorded.
 /// `flags`: further flags of open(2).
 base::Result<int> open_joined_copy(const std::string& path, int flags);
 /// Adds the facts of the subfiles to those of the file of a path: size, blocks and the last change.

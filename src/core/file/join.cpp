@@ -65,7 +65,6 @@ class Joiner {
  private:
   base::Status fill(int to);
   base::Status find_size();
-  base::Status require_complete() const;
   base::Status copy_part(std::uint32_t number, File& whole, int to);
   base::Status copy_data(std::uint32_t number, File& whole, int from, int to);
   std::uint64_t share_front(const Copy& copy);
@@ -87,7 +86,8 @@ class Joiner {
 base::Status Joiner::run() {
   if (base::Status status = find_size(); !status) return status;
   if (how_ == Joining::if_complete)
-    if (base::Status status = require_complete(); !status) return status;
+    if (base::Status status = require_complete(path_, map_, std::max(size_, map_.size)); !status)
+      return status;
   auto publication = Publication::of_file(path_, {.mode = 0600});
   if (!publication.ok()) return publication.error();
   part_ = publication->part();
@@ -103,32 +103,9 @@ base::Status Joiner::fill_copy(const std::string& part, int to) {
 }
 
 base::Status Joiner::find_size() {
-  for (std::uint32_t number = 0; number < map_.files; ++number) {
-    const base::Result<std::uint64_t> part = size_of_subfile(path_, number);
-    if (!part.ok()) return part.error();
-    size_ = std::max(size_, map_.whole_size(number, *part));
-  }
-  return {};
-}
-
-/// EIO for a subfile with fewer bytes than the size of the whole implies. Subfiles that lie behind
-/// the end of the whole need not exist.
-base::Status Joiner::require_complete() const {
-  for (std::uint32_t number = 0; number < map_.files; ++number) {
-    const base::Result<std::uint64_t> part = size_of_subfile(path_, number);
-    if (!part.ok()) return part.error();
-    const std::uint64_t expected = map_.part_size(number, size_);
-    if (*part >= expected) continue;
-    const std::string bytes = std::to_string(expected);
-    return base::Error{
-        .number = EIO,
-        .operation = "join",
-        .path = path_of_subfile(path_, number),
-        .detail = "has " + std::to_string(*part) +
-                  " bytes or is missing; the sizes of the other subfiles imply at least " + bytes +
-                  ". If the others were never written, run `truncate -s " + bytes +
-                  "` on it and join again"};
-  }
+  const base::Result<std::uint64_t> found = size_of_subfiles(path_, map_);
+  if (!found.ok()) return found.error();
+  size_ = *found;
   return {};
 }
 
@@ -236,6 +213,8 @@ base::Result<int> open_nameless(const std::string& path) {
 base::Result<int> open_joined_copy(const std::string& path, int flags) {
   const auto held = lock_map(path, false);
   if (!held.ok()) return held.error();
+  if (base::Status status = require_complete(path, held->map, held->map.size); !status)
+    return status.error();
   const base::Result<int> made = open_nameless(path);
   if (!made.ok()) return made.error();
   const Descriptor copy(*made);

@@ -88,6 +88,10 @@ base::Result<std::unique_ptr<File>> open_once(const OpenRequest& request) {
   auto map = opened->created ? new_map(request) : old_map(request.path, descriptor, facts);
   if (!map.ok()) return map.error();
   if (!map->has_value()) return file;
+  const layout::SubfileMap& known = (*map)->map;
+  if (request.require_complete && (request.flags & O_TRUNC) == 0)
+    if (base::Status status = require_complete(request.path, known, known.size); !status)
+      return status.error();
   file = make_subfiled(request, std::move(file), std::move(**map));
   if ((request.flags & O_TRUNC) != 0)
     if (base::Status emptied = file->resize(0); !emptied) return emptied.error();

@@ -131,6 +131,7 @@ base::Result<std::uint64_t> SubfiledFile::size() {
 
 base::Status SubfiledFile::resize(std::uint64_t size) {
   if (size > INT64_MAX) return error(EFBIG, "ftruncate", {0, size});
+  if (base::Status status = lower_recorded_size(path(), size); !status) return status;
   for (std::uint32_t number = 0; number < map_.files; ++number) {
     base::Result<std::uint64_t> now = size_of_part(number);
     if (!now.ok()) return now.error();
@@ -215,7 +216,55 @@ std::optional<layout::SubfileMap> map_in(int descriptor) {
   return moved.number == 0 ? layout::SubfileMap::parse({text.data(), moved.bytes}) : std::nullopt;
 }
 
+base::Status overwrite_map(const std::string& path, int descriptor, layout::SubfileMap map) {
+  const std::string text = map.text();
+  const base::Moved moved = base::pwrite_all(descriptor, std::as_bytes(std::span(text)), 0);
+  if (moved.number == 0 && moved.bytes == text.size()) return {};
+  return base::Error{.number = moved.number == 0 ? EIO : moved.number,
+                     .operation = "pwrite",
+                     .path = path_of_map(path)};
+}
+
+/// Makes a file on disk longer, and creates it if it was never written; the new bytes are zeros.
+base::Status extend_subfile(const std::string& path, std::uint32_t number, std::uint64_t size) {
+  struct stat whole{};
+  if (::stat(path.c_str(), &whole) != 0) return base::path_error("stat", path);
+  auto part = open({.path = path_of_subfile(path, number),
+                    .flags = O_WRONLY | O_CREAT,
+                    .mode = whole.st_mode & 07777});
+  if (!part.ok()) return part.error();
+  base::Status status = part.value()->resize(size);
+  return status ? part.value()->close() : status;
+}
+
 }  // namespace
+
+base::Status lower_recorded_size(const std::string& path, std::uint64_t size) {
+  base::Result<int> opened = open_descriptor(path_of_map(path), O_RDWR, 0);
+  if (!opened.ok()) return opened.error().number == ENOENT ? base::Status{} : opened.status();
+  const Descriptor file(*opened);
+  auto map = map_in(file.number());
+  if (!map || map->size <= size) return {};
+  map->size = size;
+  return overwrite_map(path, file.number(), *map);
+}
+
+base::Status record_size(const std::string& path) {
+  auto held = lock_map(path, true);
+  if (!held.ok()) return held.error();
+  if (!held->locked) return base::Error{.number = EOPNOTSUPP, .operation = "flock", .path = path};
+  const base::Result<std::uint64_t> size = size_of_subfiles(path, held->map);
+  if (!size.ok()) return size.error();
+  for (std::uint32_t number = 0; number < held->map.files; ++number) {
+    const base::Result<std::uint64_t> part = size_of_subfile(path, number);
+    if (!part.ok()) return part.error();
+    const std::uint64_t expected = held->map.part_size(number, *size);
+    if (*part >= expected) continue;
+    if (base::Status status = extend_subfile(path, number, expected); !status) return status;
+  }
+  held->map.size = *size;
+  return overwrite_map(path, held->file.number(), held->map);
+}
 
 bool is_removed(int descriptor) {
   struct stat facts{};
@@ -234,6 +283,39 @@ base::Result<std::uint64_t> size_of_subfile(const std::string& path, std::uint32
   if (::stat(part.c_str(), &facts) == 0) return static_cast<std::uint64_t>(facts.st_size);
   if (errno == ENOENT) return std::uint64_t{0};
   return base::Error{.number = errno, .operation = "stat", .path = part};
+}
+
+base::Result<std::uint64_t> size_of_subfiles(const std::string& path,
+                                             const layout::SubfileMap& map) {
+  std::uint64_t whole = 0;
+  for (std::uint32_t number = 0; number < map.files; ++number) {
+    const base::Result<std::uint64_t> part = size_of_subfile(path, number);
+    if (!part.ok()) return part;
+    whole = std::max(whole, map.whole_size(number, *part));
+  }
+  return whole;
+}
+
+base::Status require_complete(const std::string& path, const layout::SubfileMap& map,
+                              std::uint64_t size) {
+  for (std::uint32_t number = 0; number < map.files; ++number) {
+    const base::Result<std::uint64_t> part = size_of_subfile(path, number);
+    if (!part.ok()) return part.error();
+    const std::uint64_t expected = map.part_size(number, size);
+    if (*part >= expected) continue;
+    const std::string bytes = std::to_string(expected);
+    const bool known = size <= map.size;
+    const std::string why = known ? "; it had at least " + bytes + " when it was written"
+                                  : "; the sizes of the other subfiles imply at least " + bytes;
+    const std::string remedy = known ? ". Restore it, or, to read zeros in its place, run"
+                                     : ". If the others were never written, run";
+    return base::Error{.number = EIO,
+                       .operation = "open",
+                       .path = path_of_subfile(path, number),
+                       .detail = "has " + std::to_string(*part) + " bytes or is missing" + why +
+                                 remedy + " `truncate -s " + bytes + "` on it"};
+  }
+  return {};
 }
 
 std::optional<layout::SubfileMap> read_map(const std::string& path) {

@@ -20,6 +20,13 @@ std::string path_of_subfile(const std::string& path, std::uint32_t number);
 
 /// Bytes in one of the files on disk; 0 if it was never written.
 base::Result<std::uint64_t> size_of_subfile(const std::string& path, std::uint32_t number);
+/// The least size of the whole that the sizes of the files on disk imply.
+base::Result<std::uint64_t> size_of_subfiles(const std::string& path,
+                                             const layout::SubfileMap& map);
+/// EIO for a file on disk with fewer bytes than a whole of `size` bytes implies. Files that lie
+/// behind the end of the whole need not exist.
+base::Status require_complete(const std::string& path, const layout::SubfileMap& map,
+                              std::uint64_t size);
 
 /// The map of a path that consists of subfiles.
 std::optional<layout::SubfileMap> read_map(const std::string& path);
@@ -36,6 +43,9 @@ struct LockedMap {
 /// is shared: its writer may have been killed before the first subfile.
 base::Result<LockedMap> lock_map(const std::string& path, bool exclusive);
 base::Status write_map(const std::string& path, const layout::SubfileMap& map);
+/// Records a smaller size in the map, before a file on disk becomes shorter. Does nothing without a
+/// map.
+base::Status lower_recorded_size(const std::string& path, std::uint64_t size);
 
 /// Removes the map and the files it lists, and nothing else; no error if there are none.
 base::Status remove_subfiles(const std::string& path);

@@ -22,8 +22,10 @@ std::uint64_t take_line(std::string_view& text, std::string_view name) {
 }  // namespace
 
 std::string SubfileMap::text() const {
+  constexpr std::size_t kDigits = std::numeric_limits<std::uint64_t>::digits10 + 1;
+  const std::string bytes = std::to_string(size);
   return std::string(kFirstLine) + "files " + std::to_string(files) + "\nunit " +
-         std::to_string(unit) + "\n";
+         std::to_string(unit) + "\nsize " + std::string(kDigits - bytes.size(), '0') + bytes + "\n";
 }
 
 std::optional<SubfileMap> SubfileMap::parse(std::string_view text) {
@@ -33,7 +35,7 @@ std::optional<SubfileMap> SubfileMap::parse(std::string_view text) {
   const std::uint64_t unit = take_line(text, "unit ");
   if (files == 0 || files > std::numeric_limits<std::uint32_t>::max() || unit == 0)
     return std::nullopt;
-  return SubfileMap{unit, static_cast<std::uint32_t>(files)};
+  return SubfileMap{unit, static_cast<std::uint32_t>(files), take_line(text, "size ")};
 }
 
 }  // namespace pario::layout

@@ -14,6 +14,8 @@ namespace pario::layout {
 struct SubfileMap {
   std::uint64_t unit = 4 << 20;
   std::uint32_t files = 1;
+  /// The recorded size of the whole: each file has at least its part of it. 0: not recorded.
+  std::uint64_t size = 0;
 
   struct Place {
     std::uint32_t file;
@@ -40,9 +42,10 @@ struct SubfileMap {
     return size == 0 ? 0 : offset_of(file, size - 1) + 1;
   }
 
-  /// Formats three lines: "pario subfiles 1", "files N", "unit BYTES".
+  /// Formats four lines: "pario subfiles 1", "files N", "unit BYTES", "size BYTES". The number of
+  /// the last one has 20 digits, so that a new size overwrites an old one.
   std::string text() const;
-  /// Parses that text; nothing for any other text or version.
+  /// Parses that text, also without the last line; nothing for any other text or version.
   static std::optional<SubfileMap> parse(std::string_view text);
   bool operator==(const SubfileMap&) const = default;
 };

@@ -36,27 +36,31 @@ base::Error leave_other_ranks(FileContext& context, const base::Error& error) {
   return error;
 }
 
-/// Joins the subfiles. The file is complete without the join; only hint pario_join=enable makes a
-/// failure an error. If the file is in use, the last handle to close it joins it.
-base::Status join_subfiles(const FileContext& context) {
-  const bool must = context.hints().pario_join == hints::Choice::enable;
-  const file::Joining how = must ? file::Joining::by_all_means : file::Joining::by_sharing;
-  base::Status joined = file::join(context.path(), {}, how);
-  const bool in_use = !joined && joined.error().number == EBUSY;
-  return must && !in_use ? joined : base::Status();
+/// Joins the subfiles, or records the size of the whole. The file is complete without these; only
+/// hint pario_join=enable makes a failed join an error. If the file is in use, the last handle to
+/// close it does both.
+base::Status finish_subfiles(const FileContext& context) {
+  const hints::Choice choice = context.hints().pario_join;
+  const bool must = choice == hints::Choice::enable;
+  if (choice != hints::Choice::disable) {
+    const file::Joining how = must ? file::Joining::by_all_means : file::Joining::by_sharing;
+    base::Status joined = file::join(context.path(), {}, how);
+    if (joined || (must && joined.error().number != EBUSY)) return joined;
+  }
+  static_cast<void>(file::record_size(context.path()));
+  return {};
 }
 
-/// Collective: deletes or joins the file when no rank has it open any more.
+/// Collective: deletes the file, or finishes its subfiles, when no rank has it open any more.
 base::Status finish_file(OpenedFile& opened, bool is_complete) {
   FileContext& context = opened.context;
   const OpenRequest& request = opened.request;
   const bool written = is_complete && (request.flags & O_ACCMODE) != O_RDONLY;
-  const bool joins = written && context.file().subfiles() > 1 &&
-                     context.hints().pario_join != hints::Choice::disable;
-  if (!request.delete_on_close && !joins) return {};
+  const bool has_subfiles = written && context.file().subfiles() > 1;
+  if (!request.delete_on_close && !has_subfiles) return {};
   base::Status mine;
   if (context.is_first())
-    mine = request.delete_on_close ? file::remove(request.path) : join_subfiles(context);
+    mine = request.delete_on_close ? file::remove(request.path) : finish_subfiles(context);
   const char* operation = request.delete_on_close ? "delete" : "join";
   return opened.agree(mine, operation, context.describe_call(kClose));
 }

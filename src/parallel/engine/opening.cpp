@@ -135,7 +135,8 @@ file::OpenRequest Opening::make_file_request(int flags) const {
           .striping = hints,
           .writers = static_cast<std::uint32_t>(context_.comm().size()),
           .subfiles = static_cast<std::uint32_t>(hints.pario_subfiles),
-          .known_layout = is_known ? std::optional(facts_.layout) : std::nullopt};
+          .known_layout = is_known ? std::optional(facts_.layout) : std::nullopt,
+          .require_complete = context_.is_first()};
 }
 
 /// Copies the facts and hints of rank 0, or its error, to all ranks.
