@@ -250,6 +250,26 @@ def test_a_setting_that_pays_less_than_the_chosen_one_is_called_slower() -> None
     assert text.endswith("instead of 1.00 s) were slower than the chosen settings.")
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_chosen_part_of_the_settings_of_findings_is_theirs(count: int) -> None:
+    mpiio, sieving = (
+        FileSetting("run", "mpiio", "yes", False, "pario does MPI-IO"),
+        FileSetting("mpiio", "romio_ds_write", "disable", False, "no holes are read"),
+    )
+    found = [finding(mpiio, sieving, seconds=0.4, title=f"cause {i}") for i in range(count)]
+    analysis = with_io(run(*found), 1.0)
+    own = Remedy("both", choice_for(analysis, analysis.findings[0], ()), analysis.findings)
+    measured = measure_remedies(
+        analysis, (own, Remedy(MPIIO, MPIIO_ON)), as_it_is=1.0, both=0.26, **{MPIIO: 0.25}
+    )
+    advice = advise_measured(analysis, measured)
+    assert [len(advice.repaired), len(advice.left)] == [count, 0]
+    assert {setting.key for one in advice.repaired for setting in one.settings} == {"mpiio"}
+    assert sum(one.seconds for one in advice.repaired) == pytest.approx(0.75)
+    assert Choice.of_proposals(advice.proposals) == MPIIO_ON
+    assert "worth 0.75 s as measured" in next(describe_advice(advice))
+
+
 @pytest.mark.system
 def test_the_settings_of_the_last_tune_are_measured_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -214,7 +214,8 @@ def advise_measured(
     analysis: Analysis, measurement: Measurement, allowed: Collection[str] = ()
 ) -> Advice:
     """Propose the settings of the chosen remedy. Findings that were measured have the seconds of
-    the measurement; those whose settings do not pay have none."""
+    the measurement; those whose settings do not pay have none. Of findings with further settings,
+    without which the chosen remedy is faster, the chosen settings stay."""
     chosen = measurement.chosen
     alone = {
         finding.title: one
@@ -222,6 +223,9 @@ def advise_measured(
         if one.remedy.name != JOINED
         for finding in one.remedy.findings
     }
+    if chosen and not chosen.remedy.findings:
+        analysis, chosen, served = _adopt_findings(analysis, chosen, alone)
+        alone |= served
     kept = {finding.title for finding in chosen.remedy.findings} if chosen else set()
     # Settings save nothing in calls that replays leave out.
     io = min(analysis.verdict.critical.io, measurement.seconds)
@@ -240,6 +244,27 @@ def advise_measured(
     others = [_drop_lines(proposal, own) for proposal in advice.proposals]
     left = [proposal for proposal in others if proposal.lines]
     return replace(advice, proposals=(*own.proposals((reason,)), *left))
+
+
+def _adopt_findings(
+    analysis: Analysis, chosen: Measured, alone: Mapping[str, Measured]
+) -> tuple[Analysis, Measured, dict[str, Measured]]:
+    """The analysis and the chosen remedy, which no finding proposes, with the findings whose own
+    settings include all of its settings; and the chosen remedy by their titles."""
+    choice = chosen.remedy.choice
+    titles = {title for title, one in alone.items() if not choice.without(one.remedy.choice).keys}
+    findings = tuple(
+        replace(
+            finding,
+            settings=tuple(one for one in finding.settings if (one.table, one.key) in choice.keys),
+        )
+        if finding.title in titles
+        else finding
+        for finding in analysis.findings
+    )
+    adopted = tuple(finding for finding in findings if finding.title in titles)
+    found = replace(chosen, remedy=replace(chosen.remedy, findings=adopted))
+    return replace(analysis, findings=findings), found, dict.fromkeys(titles, found)
 
 
 def _drop_lines(proposal: Proposal, choice: Choice) -> Proposal:
