@@ -177,12 +177,13 @@ def test_a_dataset_shows_its_file_records_and_format(lines: Dataset) -> None:
     ("name", "parts"),
     [
         ("a/b.Tar.GZ", ("a/b", "tar.gz")),
-        ("a.b/c", ("a.b/c", "")),
-        ("a/.hidden", ("a/.hidden", "")),
+        ("a.b/c", ("a.b/c", None)),
+        ("a.", ("a", "")),
+        ("a/.hidden", ("a/.hidden", None)),
         ("./a.txt", ("./a", "txt")),
     ],
 )
 def test_a_name_is_split_before_the_first_dot_of_its_last_part(
-    name: str, parts: tuple[str, str]
+    name: str, parts: tuple[str, str | None]
 ) -> None:
     assert split_name(name) == parts

@@ -125,6 +125,27 @@ def test_members_of_one_name_are_refused(tmp_path: Path, names: tuple[str, str])
         samples(tmp_path / "a.tar")
 
 
+@pytest.mark.parametrize("extension", ["__key__", "__number__"])
+def test_a_member_with_the_name_of_another_field_is_refused(tmp_path: Path, extension: str) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        archive.addfile(tarfile.TarInfo(f"b.{extension}"))
+    with pytest.raises(ParioError, match=rf"b\.{extension}: the extension {extension} cannot be"):
+        samples(tmp_path / "a.tar")
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
+def test_an_empty_extension_is_a_field(tmp_path: Path, name: str) -> None:
+    with tarfile.open(tmp_path / name, "w:gz" if name.endswith("gz") else "w") as archive:
+        for member in ("a.", "b.x"):
+            archive.addfile(tarfile.TarInfo(member))
+    if name.endswith("gz"):
+        pytest.importorskip("indexed_gzip")
+    assert [(sample["__key__"], set(sample)) for sample in samples(tmp_path / name)] == [
+        ("a", {"__key__", "", "__number__"}),
+        ("b", {"__key__", "x", "__number__"}),
+    ]
+
+
 def test_images_of_any_extension_are_in_one_field(tmp_path: Path) -> None:
     image, pixels = picture()
     for name in ("1.png", "2.jpg", "3.JPEG", "4.txt"):

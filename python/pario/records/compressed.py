@@ -108,7 +108,7 @@ def _find_tar(file: Any) -> Iterator[Any]:
     with tarfile.open(fileobj=file, mode="r|", tarinfo=Member) as archive:
         for member in archive:
             name, extension = split_name(member.name)
-            if extension and member.isfile() and name != key:
+            if extension is not None and member.isfile() and name != key:
                 key = name
                 yield [member.offset]
         yield archive.offset

@@ -27,6 +27,8 @@ Decoders = Mapping[str, Decoder | None]
 IMAGES = ("jpg", "jpeg", "png", "webp", "bmp", "gif", "tif", "tiff", "ppm", "pgm", "pbm")
 #: The field of a file with an image, beside that of its extension.
 IMAGE = "image"
+#: The fields of samples that are no members of their tar files.
+_ADDED = ("__key__", "__number__")
 _JSON_SUFFIXES = ("json", "jsonl", "ndjson")
 _MODES = ("L", "RGB", "RGBA")
 
@@ -209,27 +211,33 @@ def decoders_of(decode: bool | Decoders) -> Decoders | None:
 
 def split_members(record: Any) -> dict[str, Any]:
     """The members of a WebDataset record by their extensions; ``__key__``: the name before it.
-    Raises ParioError for two members with one extension, as webdataset does."""
+    Raises ParioError for two members with one extension, as webdataset does, and for an extension
+    that is the name of another field."""
     members: dict[str, Any] = {}
     with tarfile.open(fileobj=BytesIO(record), mode="r:", tarinfo=Member) as archive:
         for member in archive:
             key, extension = split_name(member.name)
-            content = archive.extractfile(member) if member.isfile() and extension else None
-            if not content:
+            content = archive.extractfile(member) if member.isfile() else None
+            if extension is None or content is None:
                 continue
+            if extension in _ADDED:
+                raise ParioError(
+                    f"{member.name}: the extension {extension} cannot be a field of its sample,"
+                    " because another field has this name"
+                )
             if extension in members:
                 raise ParioError(f"{member.name}: a second member '{extension}' of its sample")
             members["__key__"], members[extension] = key, content.read()
     return members
 
 
-def split_name(name: str) -> tuple[str, str]:
+def split_name(name: str) -> tuple[str, str | None]:
     """A name before the first dot of its last part, and the extension in lower case, as webdataset
-    reads it; empty: it has none."""
+    reads it; None: there is no dot, or nothing before it."""
     directory, _, last = name.rpartition("/")
     stem, dot, extension = last.partition(".")
     if not (stem and dot):
-        return name, ""
+        return name, None
     return f"{directory}/{stem}".lstrip("/"), extension.lower()
 
 
