@@ -112,6 +112,28 @@ def test_all_kinds_of_tensors_and_values_are_restored(tmp_path: Path) -> None:
     assert [key for key, kind in kinds.items() if kind == "pickle"] == ["set", "dtype"]
 
 
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array([(1, 2.0)], dtype=[("a", ">i2"), ("b", "<f8")]),
+        np.array([("x", b"y")], dtype=[("text", "S3"), ("raw", "V2")]),
+        np.array(["2020-01-01", "NaT"], "M8[s]"),
+        np.array([[1, -1]], "m8[ns]"),
+        np.array(["", "é"]),
+        np.array([b"", b"x"]),
+        np.zeros(0, "M8[D]"),
+        np.datetime64("2020-01-01T00:00", "m"),
+        np.array([(7, 8)], dtype=[("a", "i4"), ("b", "u1")])[0],
+    ],
+    ids=lambda array: str(array.dtype),
+)
+def test_arrays_of_numpy_are_no_pickles(tmp_path: Path, array: Any) -> None:
+    save(tmp_path, {"value": array})
+    assert equal(load(tmp_path, {"value": None})["value"], array)
+    tree = json.loads(checkpoint.load(None, tmp_path)["state.json"].tobytes())
+    assert [next(iter(about)) for _, about in tree["dict"]] == ["array"]
+
+
 def test_a_buffer_of_bytes_is_restored(tmp_path: Path) -> None:
     save(tmp_path, {"buffer": io.BytesIO(b"content")})
     assert load(tmp_path, {"buffer": None})["buffer"].getvalue() == b"content"

@@ -35,6 +35,15 @@ def stored_type(dtype: Type) -> Type:
     return dtype.newbyteorder("<") if dtype.kind == "c" and dtype.itemsize > 16 else dtype
 
 
+def is_stored(dtype: Type) -> bool:
+    """True for a type of elements that :func:`stored_type` accepts."""
+    try:
+        stored_type(dtype)
+    except CheckpointError:
+        return False
+    return True
+
+
 def _check(dtype: Type, whole: Type | None = None) -> None:
     """``whole``: the structure that has a field of this type."""
     if dtype.fields:

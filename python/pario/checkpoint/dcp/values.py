@@ -18,6 +18,7 @@ from pario.checkpoint import trees
 from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Shape
 from pario.checkpoint.tensors import to_array
+from pario.checkpoint.types import is_stored
 
 #: Types of values that JSON describes exactly; others are pickled.
 _PLAIN = (dict, OrderedDict, list, tuple, torch.Size, str, int, float, bool, type(None))
@@ -134,7 +135,7 @@ class _Leaves:
         if kind is torch.Tensor and value.layout == torch.strided and not value.requires_grad:
             array, element = to_array(value)
             return self.add("tensor", array, type=element)
-        if (kind is np.ndarray or isinstance(value, np.generic)) and value.dtype.kind in "biufcSU":
+        if (kind is np.ndarray or isinstance(value, np.generic)) and is_stored(value.dtype):
             scalar = {"scalar": True} if isinstance(value, np.generic) else {}
             return self.add("array", np.asarray(value), **scalar)
         is_named = isinstance(value, tuple) and hasattr(value, "_fields")
