@@ -17,6 +17,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from pario.machine import count_processors
+
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results"
 
@@ -45,15 +47,10 @@ def describe_machine() -> dict[str, Any]:
     """Returns processor, cores, memory and kernel."""
     return {
         "processor": find_processor(Path("/proc/cpuinfo").read_text(encoding="utf-8")),
-        "cores": count_cores(),
+        "cores": count_processors(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "kernel": platform.release(),
     }
-
-
-def count_cores() -> int:
-    """Returns the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def find_processor(cpuinfo: str) -> str:

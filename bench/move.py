@@ -32,7 +32,8 @@ from measuring import (
 )
 from recording import Recorder
 
-from pario.move.archive import Archive, count_processors, pack
+from pario.machine import count_processors
+from pario.move.archive import Archive, pack
 
 FILES_IN_DIRECTORY = 1000
 READS, OPENINGS = 1000, 20

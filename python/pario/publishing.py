@@ -143,7 +143,8 @@ def replacing(
     """A file to be written, which replaces ``target`` at the end of the body. ``durable``: after
     its bytes and its name are on the disk.
 
-    Raises ``error`` that names ``target``, as ``name`` if that is given; it is unchanged then.
+    Raises ``error`` that names ``target``, as ``name`` if that is given. It is unchanged then,
+    unless the error is of the last step, the flush of the directory.
     """
     try:
         with new_file(target) as new:
@@ -153,8 +154,7 @@ def replacing(
                 os.fsync(new.descriptor)
             new.replace(error)
             if durable:
-                with suppress(OSError):
-                    sync_directory(target.parent)
+                sync_directory(target.parent)
     except OSError as cause:
         raise error(f"cannot write {name or target}: {cause.strerror or cause}") from cause
 

@@ -1,6 +1,8 @@
 """The file format of checkpoints: records, the manifest, chunks, older versions."""
 
 import errno
+import fcntl
+import itertools
 import os
 import shutil
 import tarfile
@@ -75,6 +77,65 @@ def test_a_damaged_record_is_named_where_the_order_depends_on_it(tmp_path):
         match=r"step-00000001\.h5: its identity record is damaged; its order is unknown",
     ):
         assert load(None, tmp_path).step == 3
+
+
+@pytest.fixture
+def unreadable(monkeypatch):
+    """Lets the file system answer EIO to questions about paths of this name."""
+
+    def fail(name, times=None):
+        left = itertools.repeat(0) if times is None else iter(range(times))
+        known = Path.stat
+
+        def stat(path, **options):
+            if path.name == name and next(left, None) is not None:
+                raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+            return known(path, **options)
+
+        monkeypatch.setattr(Path, "stat", stat)
+
+    return fail
+
+
+def test_a_checkpoint_that_the_file_system_cannot_read_is_skipped(tmp_path, unreadable):
+    with Writer(None, tmp_path, durable=False) as writer:
+        for step in (1, 2):
+            writer.save(step, {"T": step})
+    unreadable("step-00000002.h5")
+    with pytest.warns(UserWarning, match=r"step-00000002\.h5: Input/output error; it is skipped"):
+        assert load(None, tmp_path).step == 1
+    with pytest.raises(CheckpointError, match=r"step-00000002\.h5: Input/output error"):
+        load(None, tmp_path / "step-00000002.h5")
+
+
+def test_an_error_that_passes_changes_nothing(tmp_path, unreadable):
+    with Writer(None, tmp_path, durable=False) as writer:
+        for step in (1, 2):
+            writer.save(step, {"T": step})
+    unreadable("step-00000002.h5", times=1)
+    assert load(None, tmp_path).step == 2
+
+
+def test_a_directory_that_cannot_be_read_is_an_error(tmp_path, unreadable):
+    with Writer(None, tmp_path / "saves", durable=False) as writer:
+        writer.save(1, {"T": 1})
+    unreadable("saves")
+    with pytest.raises(CheckpointError, match=r"saves: Input/output error"):
+        load(None, tmp_path / "saves")
+
+
+@pytest.mark.parametrize(("error", "works"), [(errno.EIO, False), (errno.ENOLCK, True)])
+def test_only_file_systems_without_locks_are_used_without(tmp_path, monkeypatch, error, works):
+    def refuse(descriptor, operation):
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    if works:
+        with Writer(None, tmp_path, durable=False) as writer:
+            writer.save(1, {"T": 1})
+        return
+    with pytest.raises(CheckpointError, match="Input/output error"):
+        Writer(None, tmp_path, durable=False).save(1, {"T": 1})
 
 
 def test_a_manifest_is_read_as_written_unless_it_is_damaged():

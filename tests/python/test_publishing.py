@@ -287,3 +287,14 @@ def test_a_file_whose_part_is_gone_is_not_published(tmp_path):
             tmp_path / "part", tmp_path / "target", identity_of(tmp_path / "target")
         )
     assert (tmp_path / "target").read_text() == "old"
+
+
+def test_a_directory_that_cannot_be_flushed_is_an_error(tmp_path, monkeypatch):
+    def fail(directory):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(publishing, "sync_directory", fail)
+    target = tmp_path / "note"
+    with pytest.raises(ParioError, match=f"cannot write {target}: Input/output error"):
+        keep_file(target, "text", durable=True)
+    keep_file(target, "text")  # not durable: not flushed

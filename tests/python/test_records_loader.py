@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pario.errors import ParioError
-from pario.memory import free_memory
+from pario.machine import free_memory
 from pario.records import Dataset, Loader, Mixture
 from tests.python.support.forks import expect_child_begins_its_own
 
@@ -135,17 +135,32 @@ def test_data_larger_than_half_of_the_free_memory_is_read_past_the_page_cache(
 
 
 @pytest.mark.parametrize(
-    ("limits", "free"),
-    [([], 7 << 20), (["max"], 7 << 20), (["1000", "max"], 1000), ([str(1 << 60)], 7 << 20)],
+    ("group", "limits", "free"),
+    [
+        ("", {}, 7 << 20),
+        ("0::/\n", {"memory.max": "max"}, 7 << 20),
+        ("0::/\n", {"memory.max": "1000"}, 1000),
+        ("0::/\n", {"memory.max": str(1 << 60)}, 7 << 20),
+        ("0::/job/step\n", {"job/memory.max": "2000", "job/step/memory.max": "max"}, 2000),
+        ("0::/job/step\n", {"job/memory.max": "2000", "job/step/memory.max": "900"}, 900),
+        ("0::/../elsewhere\n", {"memory.max": "3000"}, 3000),
+        ("1:cpu:/\n4:memory:/job\n0::/\n", {"memory/job/memory.limit_in_bytes": "4000"}, 4000),
+    ],
 )
-def test_free_memory_is_within_the_limit_of_a_container(monkeypatch, tmp_path, limits, free):
-    facts = tmp_path / "meminfo"
+def test_free_memory_is_within_the_limits_of_control_groups(
+    monkeypatch, tmp_path, group, limits, free
+):
+    facts, groups = tmp_path / "meminfo", tmp_path / "cgroup"
     facts.write_text("MemTotal: 8192 kB\nMemAvailable: 7168 kB\n")
-    places = [tmp_path / "absent", *(tmp_path / f"limit{number}" for number in range(len(limits)))]
-    for place, limit in zip(places[1:], limits, strict=True):
+    if group:
+        groups.write_text(group)
+    for name, limit in limits.items():
+        place = tmp_path / "groups" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(f"{limit}\n")
-    monkeypatch.setattr("pario.memory._FACTS", facts)
-    monkeypatch.setattr("pario.memory._LIMITS", places)
+    monkeypatch.setattr("pario.machine._FACTS", facts)
+    monkeypatch.setattr("pario.machine._GROUPS", groups)
+    monkeypatch.setattr("pario.machine._CGROUPS", tmp_path / "groups")
     assert free_memory() == free
 
 

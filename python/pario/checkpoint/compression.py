@@ -27,6 +27,7 @@ from pario.checkpoint.lazy import Lazy
 from pario.checkpoint.transfer import Move, open_file, read_all
 from pario.checkpoint.types import Array
 from pario.interrupts import check
+from pario.machine import count_processors
 from pario.progress import Show, silent
 from pario.ranks import Ranks
 
@@ -75,7 +76,7 @@ class CompressedBlock:
 
 def thread_count(ranks: Ranks) -> int:
     """The threads by which each rank compresses and decompresses: its share of the processors."""
-    return max(1, min(_MOST_THREADS, len(os.sched_getaffinity(0)) // ranks.on_node))
+    return max(1, min(_MOST_THREADS, count_processors() // ranks.on_node))
 
 
 def compress_arrays(given: Sequence[Given], ranks: Ranks) -> dict[str, list[CompressedBlock]]:

@@ -21,7 +21,7 @@ from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, Shape, whole
 from pario.checkpoint.layouts import ArrayLayout, Block
 from pario.checkpoint.metadata_table import check_metadata
-from pario.checkpoint.store import Found, Store, document
+from pario.checkpoint.store import Found, Store, document, is_gone
 from pario.checkpoint.transfer import Extent, Move
 from pario.checkpoint.types import Array
 from pario.hdf5 import attribute_names, attribute_value
@@ -156,9 +156,13 @@ def read_header(path: str | os.PathLike[str], *, verify: bool = True) -> Header:
     reason where the file is not a complete checkpoint.
     """
     path = document(local_path(path, CheckpointError))
-    if path.is_symlink():  # "latest", which may soon be another checkpoint
-        path = resolve(path)
-    if not path.is_file():
+    try:
+        if path.is_symlink():  # "latest", which may soon be another checkpoint
+            path = resolve(path)
+        is_file = path.is_file()
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror}") from error
+    if not is_file:
         raise CheckpointError(
             f"{path}: no such file; expected a checkpoint, or a directory of them"
         )
@@ -318,7 +322,7 @@ def find(
 ) -> tuple[Header, list[str]]:
     """The header of the checkpoint to load, and messages about those that are skipped."""
     local = local_path(path, CheckpointError)
-    if document(local).is_file() or not local.is_dir():
+    if _is_one(local):
         header = read_header(local, verify=verify)
         if step not in (None, header.step):
             raise CheckpointError(f"{path} is of step {header.step}, not of step {step}")
@@ -332,11 +336,19 @@ def find(
                 return read_header(one.path, verify=verify), skipped
             except CheckpointError as error:
                 skipped.append(f"{error}; it is skipped")
-            if not one.path.exists():
+            if is_gone(one.path):
                 break  # a Writer has published a newer one, and removed this one
         else:
             which = "no complete checkpoint" + ("" if step is None else f" of step {step}")
             raise CheckpointError("; ".join([f"{path}: {which}", *skipped]))
+
+
+def _is_one(path: Path) -> bool:
+    """True unless a path is a directory of checkpoints."""
+    try:
+        return document(path).is_file() or not path.is_dir()
+    except OSError:
+        return True  # its opening fails, with the reason
 
 
 def _list_flaws(store: Store, found: Sequence[Found], step: int | None) -> list[str]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import weakref
 from contextlib import suppress
 from pathlib import Path
+
+#: Errors of file systems without locks.
+_NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EINVAL, errno.ENOLCK)
 
 
 class DirectoryLock:
@@ -17,15 +21,14 @@ class DirectoryLock:
 
     def take(self, directory: Path) -> None:
         """Locks a directory, if its file system has locks. Raises BlockingIOError if another
-        process has locked it, OSError if it cannot be opened."""
+        process has locked it, OSError if it cannot be opened or locked."""
         self._descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         _taken.add(self)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise
-        except OSError:
-            pass  # a file system without locks
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
 
     def drop(self) -> None:
         """Closes this process's descriptor of the lock, if it has one. Ignores errors: nothing was

@@ -11,6 +11,7 @@ All ranks write into one unfinished checkpoint, which the lock of the directory 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -88,8 +89,25 @@ def step_of(name: str) -> int:
 
 
 def document(path: Path) -> Path:
-    """The file of a checkpoint that HDF5 programs open."""
-    return path / MASTER if path.is_dir() else path
+    """The file of a checkpoint that HDF5 programs open. If the file system answers with an error,
+    the checkpoint counts as one file, whose opening then fails."""
+    with suppress(OSError):
+        return path / MASTER if path.is_dir() else path
+    return path
+
+
+def is_gone(path: Path) -> bool:
+    """True if there is no file or directory; not if the file system answers with another error."""
+    with suppress(OSError):
+        return not path.exists()
+    return False
+
+
+def _may_be_file(path: Path) -> bool:
+    """True for a regular file, and where the file system answers with an error."""
+    with suppress(OSError):
+        return path.is_file()
+    return True
 
 
 class Store:
@@ -143,6 +161,7 @@ class Store:
                 " closed (of dcp.async_save: until its future has a result)"
             ) from error
         except OSError as error:
+            self.release()
             raise CheckpointError(
                 f"{self.directory}: {error.strerror}; expected a directory for checkpoints"
             ) from error
@@ -183,12 +202,12 @@ class Store:
         self._lock.drop()
 
     def complete(self) -> list[Found]:
-        """The complete checkpoints, oldest first."""
+        """The complete checkpoints, oldest first, and those that cannot be looked at."""
         found = self._find((".h5", "", _OLD))
         return [
             one
             for one in found
-            if (one.path if one.path.suffix == ".h5" else one.path / MASTER).is_file()
+            if _may_be_file(one.path if one.path.suffix == ".h5" else one.path / MASTER)
         ]
 
     def list_unfinished(self) -> list[Found]:
@@ -198,7 +217,7 @@ class Store:
     def missing(self) -> list[Listed]:
         """Listed checkpoints that do not exist and are newer than all existing ones."""
         listed = self.manifest.read()[0].listed  # first: others may be published meanwhile
-        absent = [one for one in listed if not (self.directory / one.name).exists()]
+        absent = [one for one in listed if is_gone(self.directory / one.name)]
         if not absent:
             return []
         newest = max((found.generation for found in self.complete()), default=0)
@@ -223,7 +242,9 @@ class Store:
         """
         try:
             facts = path.stat()
-        except OSError:
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                self.damaged[path] = f"its identity record cannot be read: {error.strerror}"
             return None
         if not stat.S_ISREG(facts.st_mode):
             return None

@@ -57,7 +57,7 @@ def _request(
     arguments: argparse.Namespace, ranks: Ranks
 ) -> tuple[list[bytes], str, list[bytes], int, int, bytes, int, str, bool]:
     """The arguments of the native shuffle. The first rank makes missing indexes."""
-    from pario.memory import free_memory
+    from pario.machine import free_memory
 
     with show_progress(arguments.output):
         require_local(arguments.output, ranks)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from pario import state
 from pario.errors import ParioError, name_errors
 from pario.fix.stripe.filesystem import facts_of, mount_of
 from pario.fix.stripe.layout import Part, Wanted, set_stripes
+from pario.machine import count_processors
 from pario.prove.bench.calibrate import measure
 from pario.prove.model.machine import THIS, Machine, load_file, text_of
 from pario.publishing import keep_file
@@ -93,7 +93,7 @@ def _measure(place: Path) -> Machine:
         f"{platform.node()}, {facts.mount.type} at {facts.mount.point}",
         facts.stripes.kind,
         facts.lock_unit or facts.block,
-        os.cpu_count() or 1,
+        count_processors(),
         {
             "targets": float(facts.targets or 1),
             **{name: float(f"{parameter.value:.4g}") for name, parameter in found.items()},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import zlib
 from collections import deque
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pario._native import RecordOrder, schedule_step, schedule_steps
+from pario.machine import count_processors
 from pario.records.decoded import Decoded, views
 from pario.records.groups import MEMORY, GroupedFile, by_group, gather, groups_of
 from pario.records.kept import Kept
@@ -164,7 +164,7 @@ class GroupLoader(BatchStream):
         self._count, self._ahead = int(files.ends[-1]), _Ahead()
         #: Groups of the turns in memory; of a group in several turns the first turn's.
         self._futures: dict[int, Future[Decoded]] = {}
-        super().__init__(max(1, min(threads, len(os.sched_getaffinity(0)))))
+        super().__init__(max(1, min(threads, count_processors())))
 
     def _load(self) -> Generator[RawBatch, None, None]:
         executor = ThreadPoolExecutor(self._threads, "pario-decode")

@@ -10,7 +10,7 @@ from typing import Any
 
 from pario._native import RecordLoader, schedule_step, schedule_steps
 from pario.errors import ParioError
-from pario.memory import free_memory
+from pario.machine import free_memory
 from pario.records.dataset import Dataset, Source, open_dataset
 from pario.records.epochs import Epochs, find_rank
 from pario.records.lengths import Lengths

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pario._native import RecordFile, RecordLoader, start_loader
 from pario.errors import ParioError
-from pario.memory import free_memory
+from pario.machine import free_memory
 from pario.records.dataset import Dataset
 from pario.records.group_loader import GroupedFiles, GroupLoader
 from pario.records.groups import GroupedFile

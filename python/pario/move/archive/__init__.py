@@ -9,14 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pario.errors import ParioError
+from pario.machine import count_processors
 from pario.paths import local_path
 from pario.progress import Show, silent
 from pario.wording import printable
-
-
-def count_processors() -> int:
-    """The number of processors of this process."""
-    return len(os.sched_getaffinity(0))
 
 
 @dataclass(frozen=True)

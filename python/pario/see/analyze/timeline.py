@@ -34,7 +34,7 @@ def timeline(facts: Facts) -> Timeline | None:
         name: _share(spans, busy, row_of_lane, len(labels), edges)
         for name, (spans, busy, _) in classes.items()
     }
-    moved = {name: _total(*classes[name], edges) for name in ("read", "write")}
+    moved = {name: _total(classes[name][0], classes[name][2], edges) for name in ("read", "write")}
     return Timeline(
         bin_seconds=facts.wall / BINS,
         start=0.0,
@@ -164,6 +164,6 @@ def _share(
     return tuple(tuple(row) for row in np.clip(share, 0.0, 1.0).round(4).tolist())
 
 
-def _total(spans: Intervals, busy: Floats, moved: Floats, edges: Floats) -> tuple[float, ...]:
+def _total(spans: Intervals, moved: Floats, edges: Floats) -> tuple[float, ...]:
     together = Intervals(spans.start, spans.end, np.zeros(len(spans), np.int64))
     return tuple(spread_weights(together, moved, edges, 1)[0].round(1).tolist())

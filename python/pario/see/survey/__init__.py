@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pario.machine import count_processors
 from pario.progress import Show
 from pario.see.analyze.program import program_name
 from pario.see.analyze.survey import RunRow, Selection, Survey, summarize
@@ -45,7 +46,7 @@ def useful_processes(found: Found) -> int:
     files = [file for path in logs for file in (path.iterdir() if path.is_dir() else [path])]
     size = sum(path.stat().st_size for path in files if path.is_file())
     worth = max(len(logs) // _LOGS_WORTH_A_PROCESS, size // _BYTES_WORTH_A_PROCESS)
-    return max(1, min(worth, len(os.sched_getaffinity(0))))
+    return max(1, min(worth, count_processors()))
 
 
 class _Survey:

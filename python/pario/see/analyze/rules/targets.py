@@ -222,8 +222,7 @@ def _stripe(facts: Facts, subject: Scene, expected: Expected, choice: Choice) ->
         expected.stripes,
     )
     system = filesystems.of_kind(facts.job.layouts[facts.job.files["layout"][file]].kind)
-    template = system.stripe or filesystems.of_kind("lustre").stripe
-    stripe = filesystems.shell_words(template, subject.directory, count, choice.unit >> 20)
+    stripe = filesystems.shell_words(system.stripe, subject.directory, count, choice.unit >> 20)
     measured = (fact(choice.reason),) if choice.saves is not None else ()
     saved = 1.0 - now / min(count, users) if choice.saves is None else choice.saves
     shares = wording.plural(now, system.target)
@@ -251,7 +250,7 @@ def _stripe(facts: Facts, subject: Scene, expected: Expected, choice: Choice) ->
                 f"Spread new files over {count} {system.target}s (a file that exists"
                 " keeps its layout: copy it):"
             ),
-            command(*stripe),
+            *([command(*stripe)] if stripe else []),
             _striping_hints(count, choice.unit),
         ),
         claims=claim_all(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pario import wording
-from pario.memory import free_memory
+from pario.machine import free_memory
 from pario.see.tables.errors import ReadError
 from pario.see.tables.model import COUNTERS, EXEC, PROCESS_COLUMNS, PROCESS_FACTS, Job, Unseen
 from pario.see.tables.own.blocks import ProcessLog, read_log
