@@ -284,6 +284,9 @@ base::Result<std::shared_ptr<Comm>> make_mpi(std::uintptr_t communicator,
 /// deletes attributes of MPI_COMM_SELF in reverse order, so that callbacks of attributes set later
 /// can still use Comms. make_mpi() calls it, too.
 void prepare_finalize();
+/// MPI_Finalize calls `work`, which sends no messages, after these callbacks and before it frees
+/// anything. Only the last given function is called.
+void work_in_finalize(void (*work)());
 /// A Patience for make_mpi(): the lowest rank of this host that has arrived reports once which
 /// ranks of the host have arrived, and the calls that `lookup` knows of others. `path`: the file to
 /// open.

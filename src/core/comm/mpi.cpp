@@ -232,7 +232,12 @@ class Cache {
   std::atomic<std::uint32_t> proposals_{0};
 };
 
-void forget_all() { Cache::instance().clear(); }
+std::atomic<void (*)()> last_work{nullptr};  // of work_in_finalize()
+
+void end_in_finalize() {
+  if (const auto work = last_work.load()) work();
+  Cache::instance().clear();
+}
 
 int pretend_nodes() {
   const char* text = std::getenv("PARIO_NODES");
@@ -373,8 +378,10 @@ class Making {
 }  // namespace
 
 void prepare_finalize() {
-  if (const Library* mpi = Library::get()) watch_finalize(*mpi, forget_all);
+  if (const Library* mpi = Library::get()) watch_finalize(*mpi, end_in_finalize);
 }
+
+void work_in_finalize(void (*work)()) { last_work = work; }
 
 base::Result<std::shared_ptr<Comm>> make_mpi(std::uintptr_t communicator, const Patience& patience,
                                              CallLookup lookup) {

@@ -54,9 +54,9 @@ void print_lost_write(const base::Error& error) {
   static_cast<void>(base::system_call(SYS_write, STDERR_FILENO, text.data(), text.size()));
 }
 
-/// Writes all kept bytes in exit(3). Does nothing in a forked child, whose copies the parent
-/// writes.
-void save_all_at_exit() {
+/// Writes all kept bytes in MPI_Finalize and in exit(3). Does nothing in a forked child, whose
+/// copies the parent writes.
+void save_all_at_end() {
   auto& all = registry();
   if (all.process != ::getpid()) return;
   const trace::Guard guard(trace::Guard::Kind::mpiio);
@@ -89,7 +89,8 @@ void KeptWrites::register_once() {
   auto& all = registry();
   const std::scoped_lock lock(all.mutex);
   if (all.process != ::getpid()) {
-    std::atexit(save_all_at_exit);
+    std::atexit(save_all_at_end);
+    comm::work_in_finalize(save_all_at_end);
     start_delay_thread();
   }
   all.process = ::getpid();

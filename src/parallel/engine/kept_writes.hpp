@@ -25,7 +25,8 @@ namespace pario::engine {
 /// each rank keeps its own, in WriteBehind.
 ///
 /// From the first kept write on, or from watch_windows() on, the object is in a registry of the
-/// process, through which write_kept_writes(), the delay thread and exit(3) reach it.
+/// process, through which write_kept_writes(), the delay thread, MPI_Finalize and exit(3) reach
+/// it.
 class KeptWrites {
  public:
   explicit KeptWrites(FileContext& context) : context_(context), behind_(context, errors_) {}

@@ -1,13 +1,17 @@
-/* A file that is open when MPI_Finalize begins. Usage: finalize DIRECTORY close|leave
+/* A file that is open when MPI_Finalize begins. Usage: finalize DIRECTORY close|leave|check
  *
  * - close: the callback of an attribute of MPI_COMM_SELF writes the file's second half and closes
  *   it, as HDF5 does with files that the program has not closed
  * - leave: nothing closes it
+ * - check: nothing closes it; the first half is written by small calls, the second one
+ *   independently; after MPI_Finalize each rank counts its bytes in the file
  *
  * The attribute is set before the first file is opened. */
+#include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PIECE 100
 #define PIECES 3000
@@ -26,6 +30,26 @@ static void write_half(MPI_Offset half) {
   need(MPI_File_write_at_all(file, half * sizeof bytes, bytes, sizeof bytes, MPI_BYTE,
                              MPI_STATUS_IGNORE),
        "write");
+}
+
+static void write_both_ways(void) {
+  const int part = 10 * PIECE;
+  for (int at = 0; at < (int)sizeof bytes; at += part)
+    need(MPI_File_write_at_all(file, at, bytes + at, part, MPI_BYTE, MPI_STATUS_IGNORE), "write");
+  need(MPI_File_write_at(file, sizeof bytes, bytes, sizeof bytes, MPI_BYTE, MPI_STATUS_IGNORE),
+       "write alone");
+}
+
+static void count_own_bytes(const char* directory) {
+  char name[4096], piece[PIECE];
+  int found = 0;
+  snprintf(name, sizeof name, "%s/file", directory);
+  const int descriptor = open(name, O_RDONLY);
+  for (int i = 0; i < 2 * PIECES; i++)
+    if (pread(descriptor, piece, PIECE, ((off_t)i * ranks + rank) * PIECE) == PIECE)
+      found += !memcmp(piece, bytes, PIECE);
+  close(descriptor);
+  printf("rank %d: %d pieces\n", rank, found);
 }
 
 static int close_file(MPI_Comm self, int key, void* value, void* extra) {
@@ -60,6 +84,12 @@ int main(int argc, char** argv) {
     MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
   }
   open_interleaved(argv[1]);
+  if (!strcmp(argv[2], "check")) {
+    write_both_ways();
+    MPI_Finalize();
+    count_own_bytes(argv[1]);
+    return 0;
+  }
   write_half(0);
   MPI_Finalize();
   return 0;
