@@ -120,6 +120,22 @@ TEST(EngineStarted, MakesSmallWritesAtOnce) {
   EXPECT_EQ(contents(path), bytes_at(0, 2000));
 }
 
+TEST(EngineStarted, KeepsSmallWritesAtOnce) {
+  const Directory directory;
+  OpenRequest request = fresh(directory / "kept");
+  request.hints.pario_write_behind = 1 << 20;
+  with_file(std::vector<int>{0, 0}, request, [](SharedFile& file, comm::Comm& ranks) {
+    const auto offset = static_cast<std::uint64_t>(ranks.rank()) * 1000;
+    std::vector<std::byte> buffer = bytes_at(offset, 1000);
+    const auto operation =
+        file.start(plan::Direction::write, plain(buffer, offset), With::alone, "iwrite");
+    EXPECT_TRUE(operation->is_done());
+    EXPECT_EQ(operation->result().value(), 1000u);
+    EXPECT_EQ(file.statistics().written_behind, 1u);
+  });
+  EXPECT_EQ(contents(directory / "kept"), bytes_at(0, 2000));
+}
+
 TEST(EngineStarted, KeepsTheOrderOfCollectiveCalls) {
   const Directory directory;
   with_file(std::vector<int>{0, 0, 0}, fresh(directory / "order"),

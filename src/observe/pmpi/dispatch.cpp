@@ -28,12 +28,21 @@ Word fail_without_mpi(Id id) {
   return kErrOther;
 }
 
+/// Forwards a call. With pario's own MPI-IO, calls that complete requests wait for pario's first.
+Word forward_completed(const Function& function, void* behind, Word* arguments) {
+  if (function.role == Role::file || !mpiio::is_enabled())
+    return symbols::forward(behind, arguments, function.args);
+  mpiio::before_completion(function.name, arguments);
+  return mpiio::after_completion(function.name, arguments,
+                                 symbols::forward(behind, arguments, function.args));
+}
+
 }  // namespace
 
 void Invocation::run() {
   start = trace::ticks();
   const trace::InProgress in_progress(shown, start);
-  result = symbols::forward(real, arguments, function.args);
+  result = forward_completed(function, real, arguments);
   end = trace::ticks();
 }
 
@@ -62,7 +71,7 @@ struct ForwardedCall {
   void* behind;
 
   const Function& function() const { return kFunctions[static_cast<std::size_t>(id)]; }
-  Word forward_unrecorded() const { return symbols::forward(behind, arguments, function().args); }
+  Word forward_unrecorded() const { return forward_completed(function(), behind, arguments); }
   Word run() const;
 };
 
@@ -115,8 +124,7 @@ Word run_with_own_io(ForwardedCall call) {
   if (call.id == Id::Session_init) restore_weak_references();
   if (communicates(function))
     mpiio::before_communication(function.role == Role::abort || function.role == Role::finalize);
-  mpiio::before_completion(function.name, call.arguments);
-  const Word result = mpiio::after_completion(function.name, call.arguments, call.run());
+  const Word result = call.run();
   if (function.role != Role::quiet) mpiio::after_communication();
   if (function.role == Role::finalize) mpiio::after_finalize();
   return result;

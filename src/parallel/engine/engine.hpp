@@ -90,6 +90,8 @@ class Operation {
   virtual bool is_done() const = 0;
   /// Sleeps until the call is finished.
   virtual void wait() = 0;
+  /// Sleeps until the call is finished, at most for a duration; may return early.
+  virtual void pause(std::uint64_t longest_ns) = 0;
   /// The bytes moved, or an error. Valid once is_done() is true.
   virtual const base::Result<std::uint64_t>& result() const = 0;
 };

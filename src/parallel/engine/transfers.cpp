@@ -85,6 +85,8 @@ std::shared_ptr<Operation> Transfers::start(Direction direction, const pattern::
   if (with == With::together) kept_.flush();
   if (is_quick(direction, access, *policy))
     if (std::shared_ptr<Operation> started = start_quick_write(access, with, call)) return started;
+  if (with == With::alone && is_kept(direction, access, *policy))
+    return std::make_shared<FinishedCall>(run_independent(direction, access, call, *policy));
   if (with == With::alone)
     return started_.start_independent([this, direction, access, call, policy] {
       return run_independent(direction, access, call, *policy);
@@ -100,6 +102,13 @@ bool Transfers::is_quick(Direction direction, const pattern::Access& access,
                          const AccessPolicy& policy) const {
   return direction == Direction::write && access.bytes <= kQuickBytes && policy.is_plain() &&
          !layout::traits(policy.layout.kind).network && !kept_.used() && access.memory.contiguous();
+}
+
+/// True if the access is a small write that stays in memory: it is made at once, too.
+bool Transfers::is_kept(Direction direction, const pattern::Access& access,
+                        const AccessPolicy& policy) const {
+  return kept_.used() && access.bytes <= kQuickBytes &&
+         kept_.keeps(direction, access, pattern::summarise(access), policy);
 }
 
 /// Makes a quick write at once. Null: the file has several runs, or other ranks must first come.

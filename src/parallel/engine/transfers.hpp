@@ -50,6 +50,8 @@ class Transfers {
 
   bool is_quick(plan::Direction direction, const pattern::Access& access,
                 const AccessPolicy& policy) const;
+  bool is_kept(plan::Direction direction, const pattern::Access& access,
+               const AccessPolicy& policy) const;
   std::shared_ptr<Operation> start_quick_write(const pattern::Access& access, With with,
                                                const char* call);
   Count run_independent(plan::Direction direction, const pattern::Access& access, const char* call,

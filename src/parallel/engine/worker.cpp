@@ -61,6 +61,8 @@ void Task::wait() {
   while (finished_.load(std::memory_order_acquire) == 0) base::futex_wait(finished_, 0, kRecheckNs);
 }
 
+void Task::pause(std::uint64_t longest_ns) { base::futex_wait(finished_, 0, longest_ns); }
+
 void Task::run() {
   result_ = work_();
   work_ = {};

@@ -26,6 +26,7 @@ class Task final : public Operation {
 
   bool is_done() const override;
   void wait() override;
+  void pause(std::uint64_t longest_ns) override;
   const base::Result<std::uint64_t>& result() const override { return result_; }
 
   /// Executes the call; called once.
@@ -47,6 +48,7 @@ class FinishedCall final : public Operation {
   explicit FinishedCall(base::Result<std::uint64_t> result) : result_(std::move(result)) {}
   bool is_done() const override { return true; }
   void wait() override {}
+  void pause(std::uint64_t) override {}
   const base::Result<std::uint64_t>& result() const override { return result_; }
 
  private:

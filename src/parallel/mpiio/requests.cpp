@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/sleep.hpp"
 #include "parallel/mpiio/library.hpp"
 #include "parallel/mpiio/mpiio.hpp"
 
@@ -83,25 +82,15 @@ void progress(const OpenFile& file) {
                reinterpret_cast<void*>(lib().status_ignore));
 }
 
-/// Pauses that grow with the time waited, so that they cost only a small part of it.
-class Pauses {
- public:
-  explicit Pauses(const OpenFile& file) : file_(file) {}
-  void next() {
-    progress(file_);
-    base::sleep_ns(length_);
-    length_ = std::min<std::uint64_t>(length_ + length_ / 8 + 1, 1'000'000);
-  }
-
- private:
-  const OpenFile& file_;
-  std::uint64_t length_ = 5'000;
-};
-
+/// Waits in pauses that grow with the time waited, so that progress costs only a small part of it.
+/// The end of `operation` ends a pause at once.
 template <class Ready>
-void wait_until(const OpenFile& file, Ready&& ready) {
-  Pauses pauses(file);
-  while (!ready()) pauses.next();
+void wait_until(const OpenFile& file, engine::Operation& operation, Ready&& ready) {
+  constexpr std::uint64_t kFirst = 5'000, kLongest = 1'000'000;
+  for (std::uint64_t length = kFirst; !ready(); length += length / 8 + 1) {
+    progress(file);
+    operation.pause(std::min(length, kLongest));
+  }
 }
 
 /// The handles among the arguments of a completing call.
@@ -235,7 +224,7 @@ void wait_as_needed(Need need, const Handles& handles, const std::vector<Request
   if (need == Need::all) {
     for (Request* request : own) {
       if (others) {
-        wait_until(*request->file, [&] {
+        wait_until(*request->file, *request->started.operation, [&] {
           return request->ready() || (foreign_is_complete(handles), request->ready());
         });
       } else if (!request->ready()) {
@@ -243,7 +232,7 @@ void wait_as_needed(Need need, const Handles& handles, const std::vector<Request
       }
     }
   } else if (need == Need::any) {
-    wait_until(*own.front()->file, [&] {
+    wait_until(*own.front()->file, *own.front()->started.operation, [&] {
       return std::any_of(own.begin(), own.end(), ready) || (others && foreign_is_complete(handles));
     });
   }
@@ -261,7 +250,7 @@ Handles handles_of(const Completing& call, Word* arguments) {
 
 void wait_for(const OpenFile& file, engine::Operation& operation) {
   if (file.shared->comm().size() == 1) return operation.wait();
-  wait_until(file, [&] { return operation.is_done(); });
+  wait_until(file, operation, [&] { return operation.is_done(); });
 }
 
 void set_status(Word status, std::uint64_t bytes) {
