@@ -1,6 +1,8 @@
 // Kept bytes: joined and sorted; later bytes replace earlier ones.
 #include "parallel/engine/kept_bytes.hpp"
 
+#include <array>
+
 #include "engine_support.hpp"
 #include "parallel/engine/merged_writes.hpp"
 
@@ -98,6 +100,44 @@ TEST(EngineMerged, FitsIfTheFullestRankHasMemory) {
   EXPECT_TRUE(merged.take_own().access.bytes == 100 && merged.any())
       << "the others' bytes are still to come";
   EXPECT_TRUE(merged.take_all().access.bytes == 0 && !merged.any());
+}
+
+pattern::Summary run_of(std::uint64_t begin, std::uint64_t end) {
+  return {.span = {begin, end}, .bytes = end - begin, .pieces = 1};
+}
+
+TEST(EngineMergedSpans, FindCallsThatOverlapEarlierOnesOfOtherRanks) {
+  MergedSpans spans;
+  const pattern::Summary nothing{};
+  const auto overlap = [&](const pattern::Summary& first, const pattern::Summary& second) {
+    return spans.overlap_others(std::array{first, second});
+  };
+  spans.add(std::array{run_of(0, 100), run_of(100, 200)});
+  EXPECT_FALSE(overlap(run_of(0, 100), run_of(100, 200))) << "each rank its own bytes";
+  EXPECT_FALSE(overlap(run_of(200, 300), run_of(300, 400)));
+  EXPECT_TRUE(overlap(nothing, run_of(99, 100)));
+  EXPECT_TRUE(overlap(run_of(50, 101), nothing));
+  spans.add(std::array{run_of(20, 100), run_of(200, 300)});
+  EXPECT_TRUE(overlap(run_of(299, 400), nothing)) << "the extent has grown";
+  spans.add(std::array{run_of(1000, 1190), run_of(1010, 1200)});
+  EXPECT_TRUE(overlap(run_of(1000, 1010), nothing)) << "runs that alternate are not known";
+  EXPECT_FALSE(overlap(run_of(1200, 1390), run_of(1210, 1400)));
+  spans.clear();
+  EXPECT_FALSE(overlap(run_of(0, 2000), run_of(0, 2000)));
+}
+
+TEST(EngineMergedSpans, ForgetOwnersAfterManyCalls) {
+  for (const std::uint64_t distance : {20u, 30u}) {  // calls that touch each other, or do not
+    MergedSpans spans;
+    for (std::uint64_t call = 0; call < 10'000; ++call) {
+      const std::uint64_t at = call * distance;
+      const std::array ranks{run_of(at, at + 10), run_of(at + 10, at + 20)};
+      ASSERT_FALSE(spans.overlap_others(ranks)) << call;
+      spans.add(ranks);
+      ASSERT_TRUE(spans.overlap_others(std::array{ranks[1], ranks[0]})) << call;
+    }
+    EXPECT_TRUE(spans.overlap_others(std::array{run_of(10, 20), run_of(0, 10)}));
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cerrno>
 
 #include "engine_keep_support.hpp"
+#include "pattern_model.hpp"
 
 namespace pario::engine {
 namespace {
@@ -88,6 +89,44 @@ TEST(EngineMerge, LaterCallsWinAndReadsSeeThem) {
     EXPECT_OK(file.sync());
     EXPECT_EQ(read_bytes(file, place, 100), expected) << "an independent write after a merged one";
   });
+}
+
+/// One random collective write after the other: each rank writes one run, in the place of any rank.
+/// In between single ranks read, which writes their part alone. `model`: the bytes of the file.
+void write_random_runs(SharedFile& file, comm::Comm& ranks, std::uint64_t seed,
+                       std::vector<std::byte>& model) {
+  pattern::Random random(seed);
+  const auto size = static_cast<std::uint64_t>(ranks.size());
+  const auto rank = static_cast<std::uint64_t>(ranks.rank());
+  for (int call = 1; call <= 40; ++call) {
+    const std::uint64_t base = random.upto(300), shift = random.upto(size);
+    for (std::uint64_t one = 0; one < size; ++one) {
+      const std::uint64_t place = base + (one + shift) % size * 60, length = random.upto(60);
+      std::vector<std::byte> bytes(length, static_cast<std::byte>(call));
+      std::ranges::copy(bytes, model.begin() + static_cast<std::ptrdiff_t>(place));
+      if (one == rank) EXPECT_OK(file.write(plain(bytes, place), With::together, "write_all"));
+    }
+    if (random.one_in(5) && random.upto(size - 1) == rank) read_bytes(file, base, 60);
+    EXPECT_OK(ranks.barrier());
+  }
+}
+
+TEST(EngineMerge, LaterCallsOfOtherRanksWin) {
+  const Directory directory;
+  for (const std::vector<int>& nodes : shapes())
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      std::vector<std::byte> expected(2000);
+      with_file(nodes, merging(directory / "others"), [&](SharedFile& file, comm::Comm& ranks) {
+        std::vector<std::byte> model(2000);
+        write_random_runs(file, ranks, seed, model);
+        EXPECT_OK(file.sync());
+        EXPECT_GT(file.statistics().merged_calls, 20u);
+        if (ranks.rank() == 0) expected = model;
+      });
+      std::vector<std::byte> found = contents(directory / "others");
+      found.resize(expected.size());
+      EXPECT_EQ(found, expected) << nodes.size() << " ranks, seed " << seed;
+    }
 }
 
 TEST(EngineMerge, ErrorsReachAllRanksByTheCallThatExchanges) {

@@ -10,13 +10,14 @@ bool MergedWrites::fits(std::span<const pattern::Summary> ranks, std::uint64_t b
     const std::uint64_t before = sizes_.empty() ? 0 : sizes_[rank];
     if (before + KeptBytes::memory_for(ranks[rank]) > bound / 2) return false;
   }
-  return true;
+  return !spans_.overlap_others(ranks);
 }
 
 void MergedWrites::add(const pattern::Access& access, base::Extent span,
                        std::span<const pattern::Summary> ranks) {
   const std::scoped_lock lock(mutex_);
   if (access.bytes > 0) own_.add(access, span);
+  spans_.add(ranks);
   sizes_.resize(ranks.size());
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     sizes_[rank] += KeptBytes::memory_for(ranks[rank]);
@@ -47,6 +48,7 @@ std::uint64_t MergedWrites::end() const {
 KeptBytes::Batch MergedWrites::take_all() {
   const std::scoped_lock lock(mutex_);
   sizes_.clear();
+  spans_.clear();
   end_ = 0;
   return own_.take_batch();
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "parallel/engine/kept_bytes.hpp"
+#include "parallel/engine/merged_spans.hpp"
 
 namespace pario::engine {
 
@@ -16,7 +17,9 @@ namespace pario::engine {
 class MergedWrites {
  public:
   /// True if no rank needs more than `bound` bytes of memory for one more call: half of them for
-  /// its bytes, half to sort these. `ranks`: the summaries of the call, of all ranks.
+  /// its bytes, half to sort these, and if the call's bytes cannot overlap those that another rank
+  /// has added: exchanged together, or written by each rank on its own, the earlier ones could
+  /// stay. `ranks`: the summaries of the call, of all ranks.
   bool fits(std::span<const pattern::Summary> ranks, std::uint64_t bound) const;
   void add(const pattern::Access& access, base::Extent span,
            std::span<const pattern::Summary> ranks);
@@ -38,6 +41,7 @@ class MergedWrites {
   mutable std::mutex mutex_;
   KeptBytes own_;
   std::vector<std::uint64_t> sizes_;  // memory of each rank
+  MergedSpans spans_;
   std::uint64_t end_ = 0;
 };
 
