@@ -86,7 +86,8 @@ class Joiner {
 base::Status Joiner::run() {
   if (base::Status status = find_size(); !status) return status;
   if (how_ == Joining::if_complete)
-    if (base::Status status = require_complete(path_, map_, std::max(size_, map_.size)); !status)
+    if (base::Status status = require_complete(path_, map_, std::max(size_, map_.recorded_size));
+        !status)
       return status;
   auto publication = Publication::of_file(path_, {.mode = 0600});
   if (!publication.ok()) return publication.error();
@@ -213,7 +214,7 @@ base::Result<int> open_nameless(const std::string& path) {
 base::Result<int> open_joined_copy(const std::string& path, int flags) {
   const auto held = lock_map(path, false);
   if (!held.ok()) return held.error();
-  if (base::Status status = require_complete(path, held->map, held->map.size); !status)
+  if (base::Status status = require_complete(path, held->map, held->map.recorded_size); !status)
     return status.error();
   const base::Result<int> made = open_nameless(path);
   if (!made.ok()) return made.error();

@@ -90,7 +90,7 @@ base::Result<std::unique_ptr<File>> open_once(const OpenRequest& request) {
   if (!map->has_value()) return file;
   const layout::SubfileMap& known = (*map)->map;
   if (request.require_complete && (request.flags & O_TRUNC) == 0)
-    if (base::Status status = require_complete(request.path, known, known.size); !status)
+    if (base::Status status = require_complete(request.path, known, known.recorded_size); !status)
       return status.error();
   file = make_subfiled(request, std::move(file), std::move(**map));
   if ((request.flags & O_TRUNC) != 0)

@@ -244,8 +244,8 @@ base::Status lower_recorded_size(const std::string& path, std::uint64_t size) {
   if (!opened.ok()) return opened.error().number == ENOENT ? base::Status{} : opened.status();
   const Descriptor file(*opened);
   auto map = map_in(file.number());
-  if (!map || map->size <= size) return {};
-  map->size = size;
+  if (!map || map->recorded_size <= size) return {};
+  map->recorded_size = size;
   return overwrite_map(path, file.number(), *map);
 }
 
@@ -262,7 +262,7 @@ base::Status record_size(const std::string& path) {
     if (*part >= expected) continue;
     if (base::Status status = extend_subfile(path, number, expected); !status) return status;
   }
-  held->map.size = *size;
+  held->map.recorded_size = *size;
   return overwrite_map(path, held->file.number(), held->map);
 }
 
@@ -304,7 +304,7 @@ base::Status require_complete(const std::string& path, const layout::SubfileMap&
     const std::uint64_t expected = map.part_size(number, size);
     if (*part >= expected) continue;
     const std::string bytes = std::to_string(expected);
-    const bool known = size <= map.size;
+    const bool known = size <= map.recorded_size;
     const std::string why = known ? "; it had at least " + bytes + " when it was written"
                                   : "; the sizes of the other subfiles imply at least " + bytes;
     const std::string remedy = known ? ". Restore it, or, to read zeros in its place, run"

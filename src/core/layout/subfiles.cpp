@@ -23,7 +23,7 @@ std::uint64_t take_line(std::string_view& text, std::string_view name) {
 
 std::string SubfileMap::text() const {
   constexpr std::size_t kDigits = std::numeric_limits<std::uint64_t>::digits10 + 1;
-  const std::string bytes = std::to_string(size);
+  const std::string bytes = std::to_string(recorded_size);
   return std::string(kFirstLine) + "files " + std::to_string(files) + "\nunit " +
          std::to_string(unit) + "\nsize " + std::string(kDigits - bytes.size(), '0') + bytes + "\n";
 }

@@ -15,7 +15,7 @@ struct SubfileMap {
   std::uint64_t unit = 4 << 20;
   std::uint32_t files = 1;
   /// The recorded size of the whole: each file has at least its part of it. 0: not recorded.
-  std::uint64_t size = 0;
+  std::uint64_t recorded_size = 0;
 
   struct Place {
     std::uint32_t file;
