@@ -8,8 +8,8 @@ import numpy as np
 
 from pario import wording
 from pario.see.analyze import idioms
-from pario.see.analyze.arrays import Ints, Mask, counts, ratio, sums
-from pario.see.analyze.cells import KINDS
+from pario.see.analyze.arrays import Floats, Ints, Mask, counts, ratio, sums
+from pario.see.analyze.cells import KINDS, events_of_rows
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.folded import files_of_rows
 from pario.see.analyze.ledger import Claim, claim_all
@@ -41,6 +41,11 @@ _ATTRIBUTES = _CHANGES | {
     *("utimensat", "futimens", "setxattr", "lsetxattr", "fsetxattr", "removexattr"),
     *("lremovexattr", "fremovexattr"),
 }
+#: Calls on an open descriptor, such as the output that a program inherits: no listing answers them.
+_OF_DESCRIPTORS = frozenset(
+    "fstat fstat64 __fxstat __fxstat64 fstatfs fstatfs64 fgetxattr flistxattr dup dup2 dup3 fcntl"
+    " fcntl64 ioctl isatty posix_fadvise posix_fadvise64".split()
+)
 _STORM_FIXES = (
     code(
         "List the directory once (os.scandir, readdir with d_type) and keep the answers, instead of"
@@ -59,14 +64,26 @@ MANY_CHANGES, MANY_CHANGES_OF_RUN = 20, 1000
 def _directory_storms(facts: Facts) -> Iterator[Candidate]:
     if not len(facts.records):
         return
-    calls = facts.calls("stats") + facts.calls("others") + facts.calls("failed_opens")
+    named = {kind: _share_of_names(facts, kind) for kind in ("stat", "other")}
+    calls = sum(facts.calls(f"{kind}s") * share for kind, share in named.items())
+    calls = calls + facts.calls("failed_opens")
     asked = facts.stored & (calls > 0) & (calls >= facts.calls("opens"))
     asked &= ~find_installed(facts)[facts.file]
     directory = facts.directory[facts.file]
     names = _count_names(facts, np.flatnonzero(asked))
     mask = asked & (names >= MANY_NAMES)[directory]
     if mask.any():
-        yield _directory_storm(facts, mask, calls)
+        yield _directory_storm(facts, mask, calls, named)
+
+
+def _share_of_names(facts: Facts, kind: str) -> Floats:
+    """Return, per row, the part of the calls of a kind that concern a name, not a descriptor, by
+    events; 1 without events."""
+    chosen, row = events_of_rows(facts.job, kind)
+    events, rows = facts.job.events[chosen], len(facts.records)
+    count = events["count"].astype(float)
+    of_name = ~facts.job.select_functions(_OF_DESCRIPTORS.__contains__)[events["function"]]
+    return ratio(sums(row, count * of_name, rows), sums(row, count, rows), 1.0)
 
 
 def _count_names(facts: Facts, rows: np.ndarray) -> np.ndarray:
@@ -76,8 +93,11 @@ def _count_names(facts: Facts, rows: np.ndarray) -> np.ndarray:
     return sums(facts.directory, most, len(facts.directories))
 
 
-def _directory_storm(facts: Facts, mask: np.ndarray, calls: np.ndarray) -> Candidate:
-    subject = scene(facts, mask, facts.cells[:, STAT] + facts.cells[:, OTHER])
+def _directory_storm(
+    facts: Facts, mask: np.ndarray, calls: np.ndarray, named: dict[str, Floats]
+) -> Candidate:
+    seconds = {kind: facts.cells[:, KINDS.index(kind)] * share for kind, share in named.items()}
+    subject = scene(facts, mask, seconds["stat"] + seconds["other"])
     rows = subject.rows
     directory = facts.directory[facts.file[rows]]
     busiest = int(np.argmax(counts(directory, len(facts.directories))))
@@ -86,8 +106,9 @@ def _directory_storm(facts: Facts, mask: np.ndarray, calls: np.ndarray) -> Candi
     if several > 1:
         where = f"{wording.count(several)} directories ({where}, ...)"
     count, names = float(calls[rows].sum()), float(_count_names(facts, rows).sum())
-    took = sum_seconds(facts, rows, STAT, OTHER, OPEN)
-    changes = sum_seconds(facts, rows, OTHER) > 0.5 * took
+    stats, others = (float((facts.calls(f"{kind}s") * named[kind])[rows].sum()) for kind in named)
+    took = float(subject.weight.sum()) + sum_seconds(facts, rows, OPEN)
+    changes = float(seconds["other"][rows].sum()) > 0.5 * took
     slow = _slowest_changes(facts, rows) if changes else ""
     return subject.candidate(
         title=(
@@ -102,8 +123,8 @@ def _directory_storm(facts: Facts, mask: np.ndarray, calls: np.ndarray) -> Candi
         confidence="medium",
         evidence=(
             fact(
-                f"{wording.count(subject.total('stats'))} stat, access or fstat calls,"
-                f" {wording.count(subject.total('others'))} unlink, rename, mkdir and similar"
+                f"{wording.count(stats)} stat, access or similar calls,"
+                f" {wording.count(others)} unlink, rename, mkdir and similar"
                 f" calls, {wording.count(subject.total('failed_opens'))} failed opens,"
                 f" {wording.seconds(took)}{facts.over_all}",
                 calls=count,
@@ -111,7 +132,7 @@ def _directory_storm(facts: Facts, mask: np.ndarray, calls: np.ndarray) -> Candi
             ),
         ),
         fixes=tuple(reversed(_STORM_FIXES)) if changes else _STORM_FIXES,
-        claims=_claim_names(facts, rows),
+        claims=_claim_names(facts, rows, seconds),
         method=(
             f"time in these calls, of stat and similar ones minus {wording.seconds(LISTED)} per"
             " name, as in one listing"
@@ -119,14 +140,14 @@ def _directory_storm(facts: Facts, mask: np.ndarray, calls: np.ndarray) -> Candi
     )
 
 
-def _claim_names(facts: Facts, rows: np.ndarray) -> list[Claim]:
+def _claim_names(facts: Facts, rows: np.ndarray, seconds: dict[str, Floats]) -> list[Claim]:
     """Return claims of the calls on names, without the time of a listing, and of opens that fail,
     whose names no listing has."""
     failed = facts.calls("failed_opens")[rows]
     share = ratio(failed, failed + facts.calls("opens")[rows])
     listed = LISTED * files_of_rows(facts)[rows]
     return [
-        *(Claim(rows, kind, facts.cells[rows, kind] - listed) for kind in (STAT, OTHER)),
+        *(Claim(rows, KINDS.index(kind), its[rows] - listed) for kind, its in seconds.items()),
         Claim(rows, OPEN, facts.cells[rows, OPEN] * share),
     ]
 

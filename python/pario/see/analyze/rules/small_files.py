@@ -179,6 +179,7 @@ def _small_files(facts: Facts, mask: Mask, directory: Ints) -> Candidate:
         + round(float((files_of_rows(facts) - 1)[subject.rows].sum())),
     )
     moved = subject.total("bytes_read") + subject.total("bytes_written")
+    whole = max(moved, _sum_sizes(facts, rows))
     claims = _claim_metadata(facts, rows)
     claims += [
         Claim(rows, one.kind, facts.cells[rows, one.kind] - facts.reference.cost(rows, one))
@@ -192,7 +193,7 @@ def _small_files(facts: Facts, mask: Mask, directory: Ints) -> Candidate:
     synced = sum_seconds(facts, rows, SYNC)
     return subject.candidate(
         title=(
-            f"{wording.count(count)} small files in {where}, {wording.size(moved / max(count, 1))}"
+            f"{wording.count(count)} small files in {where}, {wording.size(whole / max(count, 1))}"
             " each"
         ),
         cause=(
@@ -205,12 +206,12 @@ def _small_files(facts: Facts, mask: Mask, directory: Ints) -> Candidate:
         confidence="medium",
         evidence=(
             fact(
-                f"{wording.count(count)} files, {wording.size(moved)} together,"
+                f"{wording.count(count)} files, {wording.size(whole)} together,"
                 f" {wording.seconds(took)}{facts.over_all},"
                 f" {wording.percent(sum_seconds(facts, rows, *META), took)} of it in open, close,"
                 " stat and similar calls",
                 files=count,
-                bytes=moved,
+                bytes=whole,
                 slow_to_open=float(_may_read_ahead(facts, took / max(count, 1))),
             ),
             *_library_evidence(facts, library),
@@ -223,6 +224,18 @@ def _small_files(facts: Facts, mask: Mask, directory: Ints) -> Candidate:
             + ("; and the time in a library to open and close them" if len(library) else "")
         ),
     )
+
+
+def _sum_sizes(facts: Facts, rows: Ints) -> float:
+    """Return the bytes of the files of rows that any process is known to have moved: a program may
+    write to a file that another one has opened for it."""
+    many = files_of_rows(facts)
+    moved = (facts.column("bytes_written") + facts.column("bytes_read")) / many
+    extent = np.maximum(facts.column("end_written"), facts.column("end_read"))
+    largest = _find_largest(facts, np.where(many > 1, moved, np.maximum(moved, extent)))
+    files = np.unique(facts.file[rows])
+    members = _find_largest(facts, many)
+    return float((largest * members)[files].sum())
 
 
 def _claim_metadata(facts: Facts, rows: Ints) -> list[Claim]:

@@ -1,0 +1,43 @@
+"""Texts of findings that fit the program: sizes, names of calls, and repairs that it can make."""
+
+from __future__ import annotations
+
+from pario.see.analyze import analyze
+from pario.see.analyze.model import Finding
+from pario.see.tables.model import Job
+from tests.python.jobs import add_events, add_record
+from tests.python.layer_jobs import start_programs
+from tests.python.rule_cases import job
+
+
+def find(made: Job, rule: str) -> Finding:
+    return next(one for one in analyze(made).findings if one.rule == rule)
+
+
+def texts(finding: Finding) -> str:
+    return " ".join(fix.text for fix in finding.fixes)
+
+
+def write_by_descriptor(files: int) -> Job:
+    """A shell opens each file for a program, which asks for the state of its output and writes."""
+    made = job()
+    start_programs(made, files, 1e-3)
+    for number in range(files):
+        path, child = f"/scratch/d/{number}", number + 1
+        add_record(made, 0, path, opens=1, open_time=0.02, others=1, other_time=1e-6)
+        moved = {"writes": 1, "bytes_written": 24, "end_written": 24, "write_time": 1e-5}
+        add_record(made, child, path, **moved, stats=1, stat_time=5e-3)
+        add_events(made, 0, path, "other", function="dup2", start=number * 1e-3)
+        add_events(made, child, path, "stat", function="fstat", start=number * 1e-3)
+    return made
+
+
+def test_small_files_have_the_bytes_that_other_processes_write_to_them() -> None:
+    finding = find(write_by_descriptor(600), "many-small-files")
+    assert finding.title == "600 small files in /scratch/d, 24 B each"
+    assert finding.evidence[0].text.startswith("600 files, 14.4 kB together")
+
+
+def test_questions_about_open_descriptors_are_no_questions_about_names() -> None:
+    made = write_by_descriptor(600)
+    assert "directory-storm" not in [finding.rule for finding in analyze(made).findings]
