@@ -218,6 +218,15 @@ def map_records(made: Job, maps: int) -> None:
     add_record(made, 0, "/scratch/table", **mapped)
 
 
+def submit_records(made: Job, size: int) -> None:
+    """Asynchronous writes of ``size`` bytes in order, 32 of them in flight."""
+    count = 1_000_000
+    requests = {"async_requests": count, "async_writes": count, "async_time": 3.0}
+    writes = {"writes": count, "bytes_written": size * count, "end_written": size * count}
+    depths = {"queue_depth_sum": 32 * count, "async_latency": 90.0}
+    add_record(made, 0, "/scratch/f", opens=1, **requests, **writes, **depths)
+
+
 def await_requests(made: Job, depth: int) -> None:
     """Asynchronous reads of 4 KiB at random, always ``depth`` of them in flight."""
     count = 10_000

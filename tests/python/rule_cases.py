@@ -556,6 +556,7 @@ VARIANTS = {
     "directory-storm (missing names)": case(layers.look_for_names, 100_000, 100, (9.9, 10.0)),
     "directory-listing (closedir)": case(layers.list_directory_and_match, 200, 2, (10, 11)),
     "small-writes (Python)": case(layers.flush_lines, (1_000_000, 2e-6), (100, 2e-6), (2.9, 3)),
+    "small-writes (io_uring)": case(layers.submit_records, 24, 4096, (2.9, 3)),
     "small-writes (copy)": case(layers.copy_blocks, 1_000_000, 100, (2.9, 3)),
     "fill-values (read back)": Case(
         lambda j: layers.end_definitions(j, 128 * MIB, 0, back=128 * MIB),

@@ -6,7 +6,7 @@ from pario.see.analyze import analyze
 from pario.see.analyze.model import Finding
 from pario.see.tables.model import Job
 from tests.python.jobs import add_events, add_record
-from tests.python.layer_jobs import start_programs
+from tests.python.layer_jobs import start_programs, submit_records
 from tests.python.rule_cases import job
 
 
@@ -41,3 +41,11 @@ def test_small_files_have_the_bytes_that_other_processes_write_to_them() -> None
 def test_questions_about_open_descriptors_are_no_questions_about_names() -> None:
     made = write_by_descriptor(600)
     assert "directory-storm" not in [finding.rule for finding in analyze(made).findings]
+
+
+def test_tiny_requests_side_by_side_are_joined_not_registered() -> None:
+    made = job()
+    submit_records(made, 24)
+    finding = find(made, "small-writes")
+    assert finding.title == "1,000,000 asynchronous writes of 24 B to /scratch/f"
+    assert "requests of 64 KiB" in texts(finding) and "fwrite" not in texts(finding)

@@ -28,7 +28,7 @@ from pario.see.analyze.rules.base import (
 )
 from pario.see.analyze.rules.calling import Work, claim_work
 from pario.see.analyze.rules.repairs import figures_of_copy
-from pario.see.analyze.rules.requests import find_asynchronous, find_deep_queues
+from pario.see.analyze.rules.requests import LEAST_SIZE, find_asynchronous, find_deep_queues
 
 SMALL_CALL = 16 * 1024
 MANY_CALLS = 500
@@ -135,7 +135,9 @@ def _copies(subject: Scene) -> Candidate:
 def _find_small_calls(facts: Facts, direction: Direction) -> Mask:
     many = facts.calls_of(direction) >= MANY_CALLS * files_of_rows(facts)
     mask = facts.posix & (facts.mean_size(direction) < SMALL_CALL) & many
-    return np.asarray(mask & ~are_copies(facts) & ~find_deep_queues(facts))
+    # A device serves the blocks of a deep queue side by side; smaller requests cost processor time.
+    side_by_side = find_deep_queues(facts) & (facts.mean_size(direction) >= LEAST_SIZE)
+    return np.asarray(mask & ~are_copies(facts) & ~side_by_side)
 
 
 def _small(direction: Direction, other: Direction) -> Rule:
@@ -160,7 +162,8 @@ def _small(direction: Direction, other: Direction) -> Rule:
         sees=f"Many {word} calls that each move little data.",
         threshold=(
             f"Per process and file at least {MANY_CALLS} calls of less than {SMALL_CALL // 1024}"
-            " KiB on average, MPI-IO's own calls left out."
+            " KiB on average, MPI-IO's own calls left out; asynchronous requests that are side by"
+            f" side only below {LEAST_SIZE} B."
         ),
         estimate=(
             "Time of the calls minus the time of their bytes at the best rate of large calls "
@@ -199,17 +202,19 @@ def _candidate(
     waits = f", {wording.seconds(stalled)} of it in few calls that waited for the device"
     rate, seen = (values[subject.files[0]] for values in facts.reference.rate(direction))
     direct = facts.column("direct_calls")[rows].sum() > 0.5 * count
+    requests = _ask_for_requests(facts, rows, calls[rows])
     clock = calls[rows] * CLOCK_SECONDS if layer else 0.0
     source = (
         "best rate of large calls in this job" if seen else "default for this kind of file system"
     )
     return subject.candidate(
         title=(
-            f"{wording.count(count)} {layer}{direction.calls} of {wording.size(size)}"
-            f" {direction.preposition} {subject.place}"
+            f"{wording.count(count)} {layer}{'asynchronous ' * requests}{direction.calls} of"
+            f" {wording.size(size)} {direction.preposition} {subject.place}"
         ),
         cause=(
-            f"Each call costs {wording.seconds((took - stalled) / max(count, 1))}, regardless of"
+            f"Each {'request' if requests else 'call'} costs"
+            f" {wording.seconds((took - stalled) / max(count, 1))}, regardless of"
             f" its bytes; the {wording.size(moved)} need only"
             f" {wording.plural(max(round(moved / 1e6), 1), 'call')} of 1 MB."
             + (" With O_DIRECT each call waits for the device." if direct else "")
@@ -230,7 +235,11 @@ def _candidate(
             *databases.fixes_of_sqlite(
                 subject, databases.OF_WRITES if writing else databases.OF_READS
             ),
-            *(_fixes_of_tools(subject) or _fixes(writing, bool(layer), direct)),
+            *(
+                [_fix_of_requests(writing)]
+                if requests
+                else _fixes_of_tools(subject) or _fixes(writing, bool(layer), direct)
+            ),
         ),
         why_not=_why_not(subject, direct, calls[rows]),
         claims=[Claim(rows, direction.kind, _avoidable(facts, rows, direction) - clock), *work],
@@ -280,13 +289,26 @@ def _advise_scattered(subject: Scene, found: Candidate) -> Candidate:
 def _why_not(subject: Scene, direct: bool, calls: Floats) -> str:
     if databases.is_of_sqlite(subject):
         return databases.WHY_NOT
-    asynchronous = find_asynchronous(subject.facts)[subject.rows]
-    if calls[asynchronous].sum() > 0.5 * calls.sum():
+    if _ask_for_requests(subject.facts, subject.rows, calls):
         return "asynchronous requests pass by the buffers"
     locks = subject.facts.column("locks")[subject.rows]
     if calls[locks >= LOCKED * calls].sum() > 0.5 * calls.sum():
         return "buffers are emptied whenever a lock is set or released, here around each call"
     return "the program asks for calls without buffers by O_DIRECT" if direct else ""
+
+
+def _ask_for_requests(facts: Facts, rows: Ints, calls: Floats) -> bool:
+    """True if most ``calls`` of the rows are asynchronous requests."""
+    return bool(calls[find_asynchronous(facts)[rows]].sum() > 0.5 * calls.sum())
+
+
+def _fix_of_requests(writing: bool) -> Fix:
+    verb = "write" if writing else "read"
+    first = "Collect the values in a buffer and submit" if writing else "Submit"
+    return code(
+        f"{first} requests of 64 KiB or more, or call p{verb} for each buffer. Registered"
+        " buffers and files of io_uring do not help: each request costs the work of a call."
+    )
 
 
 def _fixes_of_tools(subject: Scene) -> tuple[Fix, ...]:
