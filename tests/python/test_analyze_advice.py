@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from pario.see.analyze import analyze
 from pario.see.analyze.model import Finding
 from pario.see.tables.model import Job
@@ -49,3 +51,13 @@ def test_tiny_requests_side_by_side_are_joined_not_registered() -> None:
     finding = find(made, "small-writes")
     assert finding.title == "1,000,000 asynchronous writes of 24 B to /scratch/f"
     assert "requests of 64 KiB" in texts(finding) and "fwrite" not in texts(finding)
+
+
+def test_questions_for_attributes_are_named() -> None:
+    made = job()
+    add_record(made, 0, "/scratch/f", stats=100_000, stat_time=10.0, opens=1)
+    add_events(made, 0, "/scratch/f", "stat", function="getxattr", start=np.arange(1000) * 1e-3)
+    finding = find(made, "stat-storm")
+    assert "Asking for an attribute of a file makes" in finding.cause
+    assert "attributes" in finding.remedy
+    assert "scandir" not in texts(finding)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,6 +13,7 @@ from pario.see.analyze.arrays import Floats, Ints, Mask, sums
 from pario.see.analyze.cells import KINDS, WRITE, WRITES
 from pario.see.analyze.facts import Facts
 from pario.see.analyze.ledger import Claim, claim_all
+from pario.see.analyze.model import Fix
 from pario.see.analyze.row_facts import MANY_SYNCS, WRITES_OF_A_SYNC
 from pario.see.analyze.rules import databases
 from pario.see.analyze.rules.base import (
@@ -24,7 +26,7 @@ from pario.see.analyze.rules.base import (
     scene,
     sum_seconds,
 )
-from pario.see.analyze.rules.call_words import stat_words, sync_words
+from pario.see.analyze.rules.call_words import name_functions, stat_words, sync_words
 from pario.see.analyze.rules.calling import Work, claim_work, find_running_shares
 from pario.see.analyze.rules.imports import find_packages
 from pario.see.analyze.rules.small_calls import excess
@@ -34,6 +36,7 @@ STAT, SYNC, OPEN, CLOSE, OTHER = (
 )
 MANY_STATS = 1000
 MANY_POLLS, POLLED = 100, 0.9  # stat calls, and the part of them that find no file
+_ATTRIBUTES = re.compile(r"[lf]?(get|list)xattr\b")
 STAT_WORK = Work(idioms.ask_for_a_name, "asking for a name")
 
 
@@ -69,11 +72,7 @@ def _stat_storms(facts: Facts) -> Iterator[Candidate]:
                 "many queries in one transaction (BEGIN ... COMMIT), each of which looks for the"
                 " journal of another process.",
             ),
-            code(
-                "Ask once and keep the answer; wait for a file with inotify, or a message from the"
-                " rank that writes it, not by asking again."
-            ),
-            code("List a directory once (scandir) instead of asking for each name."),
+            *_advise_on_stats(facts, rows),
         ),
         claims=[
             *claim_all(facts, rows, (STAT,), needless),
@@ -84,6 +83,28 @@ def _stat_storms(facts: Facts) -> Iterator[Candidate]:
             f" between them, at most {STAT_WORK.text} for each"
             + ("; of waiting for files the part that it takes from others" * bool(polled.any()))
         ),
+    )
+
+
+def _ask_for_attributes(facts: Facts, rows: Ints) -> bool:
+    """True if most of the questions are for extended attributes, by events."""
+    return _ATTRIBUTES.match(name_functions(facts, rows, "stat")) is not None
+
+
+def _advise_on_stats(facts: Facts, rows: Ints) -> tuple[Fix, ...]:
+    if _ask_for_attributes(facts, rows):
+        return (
+            code(
+                "Read the attribute once and keep its value; where another program changes it, wait"
+                " with inotify (IN_ATTRIB), not by asking again."
+            ),
+        )
+    return (
+        code(
+            "Ask once and keep the answer; wait for a file with inotify, or a message from the"
+            " rank that writes it, not by asking again."
+        ),
+        code("List a directory once (scandir) instead of asking for each name."),
     )
 
 
@@ -105,9 +126,16 @@ def _describe_stats(subject: Scene, polled: Mask) -> dict[str, str]:
         if facts.network[facts.file[rows]].any()
         else "makes the kernel follow the path each time"
     )
+    title = f"{wording.count(count)} {words} on {subject.place}"
+    if _ask_for_attributes(facts, rows):
+        return {
+            "title": title,
+            "cause": f"Asking for an attribute of a file {each}; the answer was known already.",
+            "remedy": "asking once for the attributes of a file",
+        }
     return {
-        "title": f"{wording.count(count)} {words} on {subject.place}",
-        "cause": (f"Asking for a file's size or existence {each}; the answer was known already."),
+        "title": title,
+        "cause": f"Asking for a file's size or existence {each}; the answer was known already.",
     }
 
 
