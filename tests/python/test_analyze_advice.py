@@ -9,7 +9,7 @@ from pario.see.analyze.model import Finding
 from pario.see.tables.model import Job
 from tests.python.jobs import add_events, add_record
 from tests.python.layer_jobs import start_programs, submit_records
-from tests.python.rule_cases import job
+from tests.python.rule_cases import MIB, job
 
 
 def find(made: Job, rule: str) -> Finding:
@@ -61,3 +61,14 @@ def test_questions_for_attributes_are_named() -> None:
     assert "Asking for an attribute of a file makes" in finding.cause
     assert "attributes" in finding.remedy
     assert "scandir" not in texts(finding)
+
+
+def test_lines_that_a_shell_reads_are_no_records_out_of_order() -> None:
+    made = job()
+    made.programs = ["/usr/bin/bash"]
+    moved = {"reads": 150_001, "bytes_read": 614 * MIB, "end_read": 2 * MIB, "read_time": 5.0}
+    add_record(made, 0, "/scratch/f", opens=1, seeks=300_000, seek_time=5.0, **moved)
+    finding = find(made, "seek-storm")
+    assert "shell's read" in finding.cause
+    assert "mapfile" in texts(finding) and "pread" not in texts(finding)
+    assert any("pario run --fix" in fix.text for fix in finding.fixes)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from pario.see.analyze.rules.repairs import figures_of_copy
 from pario.see.analyze.rules.requests import find_asynchronous
 from pario.see.analyze.rules.rereads import REREAD_FACTOR, SEEK, below_mpiio
 from pario.see.analyze.rules.small_calls import LINE_WORK, SMALL_CALL, excess
+from pario.see.tables.scripts import base_name
 
 MANY_SEEKS = 1000
 MANY_BACKWARD = 500
@@ -33,6 +36,21 @@ _SEEKS_COST = (
     "Each seek is a call of its own (and may empty a stream's buffer); small records out of order"
     " cannot be read ahead."
 )
+_SHELLS = ("bash", "sh", "dash", "ksh", "mksh", "zsh")
+_LINES_OF_SHELLS: dict[str, Any] = {
+    "cause": (
+        "The shell's read asks the kernel for a block at each line, and seeks back to the end of"
+        " the line, because a program that it starts may read the rest."
+    ),
+    "fixes": (
+        code(
+            "Read all lines with one command: mapfile -t lines <FILE (bash), then a loop over"
+            ' "${lines[@]}". A pipe into the loop costs more: the shell then reads single bytes.'
+        ),
+        code("Or let one awk read the file and do the work of the loop."),
+    ),
+    "remedy": "reading all lines with one command",
+}
 _WASTED_STREAMS = (
     "{} streams were made of the file's descriptor, for a read or two each. Each stream seeks to"
     " find its place, and reads a whole buffer, which the next one reads again."
@@ -100,8 +118,21 @@ def _seek_storms(facts: Facts) -> Iterator[Candidate]:
         & (seeks >= 0.5 * moves)
         & (seeks > SEEKS_OF_AN_OPEN * facts.calls("opens"))
     )
-    if mask.any():
-        yield _seeks(facts, scene(facts, mask, facts.cells[:, SEEK] + facts.cells[:, READ]))
+    shells = _read_lines_by_shells(facts)
+    for its in (mask & ~shells, mask & shells):
+        if its.any():
+            found = _seeks(facts, scene(facts, its, facts.cells[:, SEEK] + facts.cells[:, READ]))
+            yield replace(found, **_LINES_OF_SHELLS) if its[shells].any() else found
+
+
+def _read_lines_by_shells(facts: Facts) -> Mask:
+    """True for rows of shells that read a block for each line, and seek back to its end."""
+    again = facts.column("bytes_read") > REREAD_FACTOR * facts.read_extent
+    return np.asarray(facts.are_of_programs(_is_shell) & again & (facts.writes == 0))
+
+
+def _is_shell(program: str) -> bool:
+    return base_name(program) in _SHELLS
 
 
 def _seeks(facts: Facts, subject: Scene) -> Candidate:
@@ -253,7 +284,7 @@ SEEKS = Rule(
         f" rate; and {wording.share(OF_SEEKS)} of the program's time between calls, at most"
         f" {LINE_WORK.text} for each (needs events)."
     ),
-    advice="pread/pwrite; sort by offset; read in blocks.",
+    advice="pread/pwrite; sort by offset; read in blocks; in a shell mapfile or awk.",
     control="The file read once in large blocks.",
     find=_seek_storms,
     repairs=(repairs.KEPT_WHOLE,),
