@@ -72,3 +72,17 @@ def test_lines_that_a_shell_reads_are_no_records_out_of_order() -> None:
     assert "shell's read" in finding.cause
     assert "mapfile" in texts(finding) and "pread" not in texts(finding)
     assert any("pario run --fix" in fix.text for fix in finding.fixes)
+
+
+def test_a_flush_that_writes_whole_chunks_is_described_with_their_bytes() -> None:
+    made = job()
+    flushes, chunk, row = 20_000, 128 << 10, 2 << 10
+    inner = {"inner_other_time": 3e-4 * flushes, "inner_bytes_written": chunk * flushes}
+    times = {"opens": 1, "flushes": flushes, "flush_time": 4e-4 * flushes}
+    add_record(made, 0, "/scratch/x.nc", "netcdf", **times, **inner)
+    add_record(made, 0, "/scratch/x.nc:/v", "netcdf", writes=flushes, bytes_written=row * flushes)
+    moved = {"writes": flushes, "bytes_written": chunk * flushes, "write_time": 3e-4 * flushes}
+    add_record(made, 0, "/scratch/x.nc", opens=1, **moved)
+    finding = find(made, "flush-storm")
+    assert "(400 µs) writes 131 kB for 2.05 kB of new data" in finding.cause
+    assert "2.00 s inside the library and 6.00 s in its calls" in finding.evidence[0].text

@@ -26,6 +26,7 @@ from pario.see.tables.model import LAYER_NAMES, LAYERS
 FLUSH = KINDS.index("flush")
 MANY_FLUSHES = 100
 LARGE_FLUSH = 1 << 20  # bytes
+MUCH_MORE = 4  # bytes written for each changed one
 
 
 def _flush_storms(facts: Facts) -> Iterator[Candidate]:
@@ -43,19 +44,20 @@ def _library_flushes(facts: Facts) -> Iterator[Candidate]:
     subject = scene(facts, mask, facts.cells[:, FLUSH])
     rows, count = subject.rows, float(flushes[subject.rows].sum())
     took, needless = sum_seconds(facts, rows, FLUSH), all_but_one(flushes[rows])
+    inside = float(np.nan_to_num(facts.column("inner_other_time")[rows]).sum())
     library = LAYER_NAMES[LAYERS[facts.records["layer"][rows[0]]]]
     yield subject.candidate(
         title=f"{wording.count(count)} flushes of {library} on {subject.place}",
         cause=(
-            f"Each flush ({wording.seconds(took / count)}) writes the few changed bytes and the"
-            " metadata of the library."
+            f"Each flush ({wording.seconds((took + inside) / count)})"
+            f" {_describe_writes(facts, rows, count)}."
         ),
         confidence="high",
         why_not="a flush shows readers the data so far; only the program knows when they look",
         evidence=(
             fact(
-                f"{wording.count(count)} flushes, {wording.seconds(took)} inside the"
-                f" library{facts.over_all}",
+                f"{wording.count(count)} flushes, {wording.seconds(took)} inside the library and"
+                f" {wording.seconds(inside)} in its calls on the file{facts.over_all}",
                 flushes=count,
             ),
         ),
@@ -73,6 +75,22 @@ def _library_flushes(facts: Facts) -> Iterator[Candidate]:
             "time in flushes inside the library and in the writes that they make, all but one per"
             " process and file"
         ),
+    )
+
+
+def _describe_writes(facts: Facts, rows: Ints, count: float) -> str:
+    """Return what a flush writes, in words: far more bytes than the program has changed, if the
+    library stores whole chunks."""
+    written = float(facts.column("inner_bytes_written")[rows].sum())
+    paths = {facts.path(file) for file in np.unique(facts.file[rows])}
+    own = [facts.path(file).partition(":/")[0] in paths for file in range(len(facts.job.files))]
+    data = (facts.records["layer"] == facts.records["layer"][rows[0]]) & np.array(own)[facts.file]
+    changed = float(facts.column("bytes_written")[data].sum())
+    if not 0 < changed * MUCH_MORE <= written:
+        return "writes the few changed bytes and the metadata of the library"
+    return (
+        f"writes {wording.size(written / count)} for {wording.size(changed / count)} of new data:"
+        " the library stores each changed chunk as a whole, with its metadata"
     )
 
 
