@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 
 from pario.see.analyze import analyze
@@ -9,6 +11,7 @@ from pario.see.analyze.model import Finding
 from pario.see.tables.model import Job
 from tests.python.jobs import add_events, add_record
 from tests.python.layer_jobs import start_programs, submit_records
+from tests.python.repeated_jobs import parse_to_append
 from tests.python.rule_cases import MIB, job
 
 
@@ -86,3 +89,13 @@ def test_a_flush_that_writes_whole_chunks_is_described_with_their_bytes() -> Non
     finding = find(made, "flush-storm")
     assert "(400 µs) writes 131 kB for 2.05 kB of new data" in finding.cause
     assert "2.00 s inside the library and 6.00 s in its calls" in finding.evidence[0].text
+
+
+def test_a_file_that_is_parsed_to_append_is_kept_open() -> None:
+    made = job(wall=21.0)
+    parse_to_append(made, 1000, 5e-3)
+    made.records["open_flags"] = os.O_RDWR
+    finding = find(made, "open-close-loop")
+    assert "opened and parsed" in finding.title
+    assert "Keep the file open between the changes" in texts(finding)
+    assert finding.remedy == "keeping files open between changes"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -176,7 +177,11 @@ def _describe_opens(subject: Scene, count: float, each: float, parsed: float) ->
                 f"After each open the program computes for {wording.seconds(parsed / count)} on the"
                 f" same bytes again; open and close themselves cost {wording.seconds(each)}."
             ),
-            "remedy": "reading and parsing each file once",
+            "remedy": (
+                "keeping files open between changes"
+                if _are_changed(subject, count)
+                else "reading and parsing each file once"
+            ),
         }
     return {
         "title": f"{subject.place} opened and closed {wording.count(count)} times",
@@ -209,6 +214,12 @@ def _advise_opens(subject: Scene, count: float, parsed: float) -> Fix:
             " with an index of offsets. Where the same file is replaced each time: replace it less"
             " often."
         )
+    if parsed and _are_changed(subject, count):
+        return code(
+            "Keep the file open between the changes, with what was read from it: an archive then"
+            " reads and writes its index once. Python: one zipfile.ZipFile or tarfile.open around"
+            " the loop."
+        )
     if parsed:
         return code(
             "Read and parse the file once before the loop, and keep the result. Where the file"
@@ -237,6 +248,12 @@ def _count_calls(subject: Scene, names: tuple[str, ...]) -> float:
     own = np.isin(functions["process"], subject.facts.records["process"][subject.rows])
     own &= subject.facts.job.select_functions(names.__contains__)[functions["name"]]
     return float(functions["calls"][own].sum())
+
+
+def _are_changed(subject: Scene, count: float) -> bool:
+    """True if the opens are for reading and writing, and the program writes in each of them."""
+    flags = np.bitwise_or.reduce(subject.facts.records["open_flags"][subject.rows])
+    return bool(flags & os.O_RDWR) and subject.total("writes") >= REMOVED * count
 
 
 def _are_renamed(subject: Scene, count: float) -> bool:
