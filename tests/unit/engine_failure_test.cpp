@@ -249,6 +249,8 @@ TEST_P(EngineLoss, InCallsWithoutDataReachesAllRanks) {
   expect_errors_naming_rank(GetParam(), hints::Choice::enable, [](SharedFile& file, comm::Comm&) {
     return file.set_hints(file.hints());
   });
+  expect_errors_naming_rank(GetParam(), hints::Choice::enable,
+                            [](SharedFile& file, comm::Comm&) { return file.set_atomic(true); });
 }
 
 TEST_P(EngineLoss, WhileOpeningReachesAllRanks) {

@@ -151,9 +151,9 @@ TEST(EngineMerge, ErrorsReachAllRanksByTheCallThatExchanges) {
     write_bytes(**file, place, 10, With::together);
     failing((*file)->read(plain(none, 0), With::together, "read_all").status());
     write_bytes(**file, place, 10, With::together);
-    (*file)->set_atomic(true);
+    EXPECT_OK((*file)->set_atomic(true));
     failing((*file)->write(plain(none, 2000 + place), With::together, "write_all").status());
-    (*file)->set_atomic(false);
+    EXPECT_OK((*file)->set_atomic(false));
     write_bytes(**file, place, 10, With::together);
     failing((*file)->close());
   });

@@ -311,7 +311,7 @@ TEST(ReadAhead, SeriesOfCollectiveReadsTakeFewSystemCalls) {
     std::atomic<std::uint64_t> reads = 0;
     with_file(kPair, request, [&](SharedFile& file, comm::Comm& ranks) {
       EXPECT_OK(file.resize(kReadSize * kReads));
-      if (atomic) file.set_atomic(true);
+      if (atomic) EXPECT_OK(file.set_atomic(true));
       std::vector<std::byte> bytes(kReadSize);
       for (std::uint64_t i = 0; i < kReads; i += 2)
         EXPECT_OK(file.move_run(

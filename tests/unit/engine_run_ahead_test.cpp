@@ -114,7 +114,7 @@ TEST(RunAhead, EveryCallMeetsWhereRanksMayNotRunAhead) {
     change(request);
     std::atomic<std::uint64_t> without = 0;
     with_file(kTwo, request, [&](SharedFile& file, comm::Comm& ranks) {
-      if (atomic) file.set_atomic(true);
+      if (atomic) EXPECT_OK(file.set_atomic(true));
       begin_series(file, ranks.rank());
       without += file.statistics().ran_ahead;
     });

@@ -132,7 +132,7 @@ TEST_P(EngineTransfer, IsAtomicWhenAsked) {
   const Directory directory;
   constexpr int kOneNode[] = {0, 0, 0, 0};
   with_file(kOneNode, fresh(directory / "atomic"), [&](SharedFile& file, comm::Comm& ranks) {
-    file.set_atomic(true);
+    EXPECT_OK(file.set_atomic(true));
     EXPECT_TRUE(file.atomic());
     std::vector<std::byte> buffer(4000, static_cast<std::byte>(ranks.rank() + 1));
     pattern::Access access = plain(buffer, 0);
@@ -193,7 +193,7 @@ TEST(EngineTransferTogether, AtomicWritesThatOverlapMoveEachByteOnce) {
     request.hints.cb_buffer_size = 4096;
     std::atomic<std::uint64_t> written = 0;
     with_file(kRanks, request, [&](SharedFile& file, comm::Comm& ranks) {
-      file.set_atomic(true);
+      EXPECT_OK(file.set_atomic(true));
       std::vector<std::byte> buffer(19'200, static_cast<std::byte>(ranks.rank() + 1));
       pattern::Access access = plain(buffer, 0);
       access.view = view_of(ranks.rank());

@@ -108,7 +108,7 @@ TEST(Watchdog, WatchesEveryCollectiveCall) {
       {"MPI_File_set_info",
        [](SharedFile& file, comm::Comm&) { return file.set_hints(file.hints()); }},
       {"MPI_File_set_atomicity",
-       [](SharedFile& file, comm::Comm&) { return file.set_atomic(true), base::Status(); }},
+       [](SharedFile& file, comm::Comm&) { return file.set_atomic(true); }},
       {"MPI_File_iwrite_all",
        [](SharedFile& file, comm::Comm& ranks) {
          std::vector<std::byte> buffer(10);

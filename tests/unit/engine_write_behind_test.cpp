@@ -141,11 +141,11 @@ TEST(EngineWriteBehind, IsWrittenBeforeCallsThatNeedIt) {
     EXPECT_OK(file.resize(size + 5));
     EXPECT_EQ(contents(path).size(), size += 5);
     grows();
-    file.set_atomic(true);
+    EXPECT_OK(file.set_atomic(true));
     EXPECT_EQ(contents(path).size(), size);
     grows();
     EXPECT_EQ(contents(path).size(), size) << "in atomic mode nothing is kept back";
-    file.set_atomic(false);
+    EXPECT_OK(file.set_atomic(false));
     grows();
     hints::FileHints hints = file.hints();
     hints.pario_write_behind = 0;

@@ -234,7 +234,7 @@ class SharedFile {
   base::Status preallocate(std::uint64_t size);  ///< collective
   /// Collective. Makes the writes of all ranks durable, and visible to all ranks.
   base::Status sync();
-  void set_atomic(bool atomic);  ///< collective
+  base::Status set_atomic(bool atomic);  ///< collective; an error changes nothing
   bool atomic() const;
 
   SharedPointer& pointer();

@@ -205,15 +205,16 @@ base::Status SharedFile::sync() {
   return state_->agree(context.file().refresh(), call.name, call);
 }
 
-void SharedFile::set_atomic(bool atomic) {
+base::Status SharedFile::set_atomic(bool atomic) {
   FileContext& context = state_->context;
   const Call call = context.describe_call("MPI_File_set_atomicity", hash_of(atomic));
   base::Status earlier;
-  static_cast<void>(state_->meet_and_flush(call, earlier));
+  if (base::Status met = state_->meet_and_flush(call, earlier); !met) return met;
   state_->transfers.kept_writes().errors().put_error(earlier);
   AccessPolicy changed = *context.policy();
   changed.atomic = atomic;
   context.set_policy(std::move(changed));
+  return {};
 }
 
 bool SharedFile::atomic() const { return state_->context.policy()->atomic; }

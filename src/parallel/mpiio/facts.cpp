@@ -100,7 +100,7 @@ Word set_atomicity(const Call& call) {
   return on_file(call, [&](OpenFile& file) -> Outcome {
     const bool atomic = call.integer(1) != 0;
     Outcome outcome = agree(call, file, {}, atomic ? 1 : 0);
-    if (outcome.ok()) file.shared->set_atomic(atomic);
+    if (outcome.ok()) outcome = outcome_of(file.shared->set_atomic(atomic));
     return outcome;
   });
 }
