@@ -1,4 +1,5 @@
 // Kept writes of both kinds: the end of the program, and random calls against a model.
+#include <barrier>
 #include <cstdlib>
 #include <mutex>
 
@@ -39,6 +40,61 @@ TEST(EngineKeep, LostBytesAreReportedAtTheEndOfTheProgram) {
   };
   EXPECT_EXIT(leave(), ::testing::ExitedWithCode(0),
               "the program has ended, and pwrite .*lost \\[10, 60\\): ENOSPC");
+}
+
+TEST(EngineKeep, LostBytesOfAFileThatIsNotClosedArePrinted) {
+  const Directory directory;
+  ::testing::internal::CaptureStderr();
+  {
+    auto file = SharedFile::open(comm::make_self(), behind(directory / "open"),
+                                 breaking(true, {0, 100}, ENOSPC, broken_disk()));
+    ASSERT_TRUE(file.ok());
+    write_bytes(**file, 10, 50);
+  }
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("pario: no later call can report this error: "), text.npos) << text;
+  EXPECT_NE(text.find("open [10, 60): ENOSPC"), text.npos) << text;
+}
+
+/// Rank 0 keeps bytes that it cannot write; `fail` makes a call when rank 2 is dead.
+std::string text_after_loss(bool merges, bool is_deferred,
+                            const std::function<base::Status(SharedFile&)>& fail) {
+  const Directory directory;
+  const std::string path = directory / "loss";
+  std::string text;
+  std::barrier all_have_written(3);
+  comm::run_as_threads(std::vector<int>{0, 1, 1}, [&](std::shared_ptr<comm::Comm> ranks) {
+    auto file = SharedFile::open(ranks, merges ? merging(path) : behind(path),
+                                 breaking(true, {0, 100}, ENOSPC, broken_disk()));
+    ASSERT_TRUE(file.ok());
+    const auto rank = static_cast<std::uint64_t>(ranks->rank());
+    if (merges) write_bytes(**file, 10 + rank * 100, 50, With::together);
+    if (!merges && rank == 0) write_bytes(**file, 10, 50);
+    if (is_deferred && rank == 0) write_kept_writes(Reader::ranks);
+    all_have_written.arrive_and_wait();
+    if (rank == 2) return;
+    const base::Status failed = fail(**file);
+    ASSERT_FALSE(failed.ok());
+    EXPECT_EQ(failed.error().number, ESRCH) << failed.error().text();
+    if (rank == 0) text = failed.error().text();
+  });
+  return text;
+}
+
+TEST(EngineKeep, LostBytesAreNamedAfterTheLossOfARank) {
+  const std::pair<const char*, std::function<base::Status(SharedFile&)>> calls[] = {
+      {"close", [](SharedFile& file) { return file.close(); }},
+      {"sync", [](SharedFile& file) { return file.sync(); }},
+      {"set_size", [](SharedFile& file) { return file.resize(1000); }},
+      {"set_atomicity", [](SharedFile& file) { return file.set_atomic(true); }},
+  };
+  for (const auto& [name, call] : calls)
+    for (const auto& [merges, is_deferred] :
+         {std::pair{false, false}, {false, true}, {true, false}}) {
+      const std::string text = text_after_loss(merges, is_deferred, call);
+      EXPECT_NE(text.find("loss [10, 60): ENOSPC"), text.npos)
+          << name << " " << merges << is_deferred << ": " << text;
+    }
 }
 
 /// Random calls of ranks, each with bytes of its own, against a model of each rank's bytes.

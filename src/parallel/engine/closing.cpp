@@ -79,7 +79,9 @@ base::Status close_file(OpenedFile& opened) {
   context.guards().handles->end_lease();
   const base::Status closed = context.file().close();
   if (mine) mine = closed;
-  if (!met) return leave_other_ranks(context, met.error());
+  if (!met)
+    return leave_other_ranks(context,
+                             closed ? met.error() : append_error(met.error(), closed.error()));
   base::Status all = opened.agree(mine, call.name, call);
   base::Status finished = finish_file(opened, all.ok());
   return all ? finished : all;

@@ -386,10 +386,12 @@ base::Status CollectiveAccess::exchange_kept(CollectiveCalls& calls, const KeptB
   Access access{calls, call, batch.access, policy, statistics};
   const Summaries ranks = gather_summaries(calls, call, statistics);
   base::Status status = ranks.status();
-  if (ranks)
+  if (ranks) {
     status = execute(access, *ranks).status();
-  else if (batch.access.bytes > 0)  // the other ranks are in another call, or dead
-    static_cast<void>(write_kept_bytes(context_, batch.access));
+  } else if (batch.access.bytes > 0) {  // the other ranks are in another call, or dead
+    const base::Status written = write_kept_bytes(context_, batch.access);
+    if (!written) status = written;  // lost bytes are reported first
+  }
   if (statistics.merged_exchanges == 0)
     statistics.writes_behind = statistics.transfer.system_writes;
   context_.add(statistics);

@@ -49,8 +49,8 @@ void start_delay_thread() {
 }
 
 /// Prints a lost write even if messages are off: no later call can report it.
-void print_lost_write(const base::Error& error) {
-  const std::string text = "pario: the program has ended, and " + error.text() + "\n";
+void print_lost_write(const char* reason, const base::Error& error) {
+  const std::string text = std::string("pario: ") + reason + error.text() + "\n";
   static_cast<void>(base::system_call(SYS_write, STDERR_FILENO, text.data(), text.size()));
 }
 
@@ -62,7 +62,8 @@ void save_all_at_end() {
   const trace::Guard guard(trace::Guard::Kind::mpiio);
   const std::scoped_lock lock(all.mutex);
   for (KeptWrites* file : all.files)
-    if (const base::Status saved = file->save(); !saved) print_lost_write(saved.error());
+    if (const base::Status saved = file->save(); !saved)
+      print_lost_write("the program has ended, and ", saved.error());
 }
 
 }  // namespace
@@ -80,7 +81,8 @@ void write_kept_writes(Reader reader) {
 
 KeptWrites::~KeptWrites() {
   unregister();
-  static_cast<void>(save());
+  if (const base::Status saved = save(); !saved)
+    print_lost_write("no later call can report this error: ", saved.error());
 }
 
 /// Adds the object to the registry. Called before a write is kept.

@@ -30,7 +30,7 @@ namespace pario::engine {
 class KeptWrites {
  public:
   explicit KeptWrites(FileContext& context) : context_(context), behind_(context, errors_) {}
-  /// Writes this rank's kept bytes; an error is lost.
+  /// Writes this rank's kept bytes, and prints an error.
   ~KeptWrites();
   KeptWrites(const KeptWrites&) = delete;
   KeptWrites& operator=(const KeptWrites&) = delete;

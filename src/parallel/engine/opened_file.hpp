@@ -18,6 +18,9 @@ struct alignas(64) MemoryLine {
   std::array<std::byte, 64> bytes;
 };
 
+/// Returns `error` with the text of the other one.
+base::Error append_error(base::Error error, const base::Error& other);
+
 struct OpenedFile {
   OpenedFile(std::shared_ptr<comm::Comm> comm, const OpenRequest& open_request)
       : request(open_request), context(std::move(comm), open_request), transfers(context) {}
@@ -28,7 +31,7 @@ struct OpenedFile {
   /// if one of them is in another call.
   base::Result<Notices> meet(const Call& call);
   /// Collective: waits for all ranks and writes all kept bytes of all ranks. An error of the
-  /// meeting as in meet(); those of kept writes are in `earlier`.
+  /// meeting as in meet(), with the text of `earlier`; those of kept writes are in `earlier`.
   base::Status meet_and_flush(const Call& call, base::Status& earlier);
   /// Writes the windows of kept writes, after a meeting. An error goes to `earlier` if it has none.
   void flush_windows(base::Status& earlier);

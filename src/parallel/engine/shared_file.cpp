@@ -66,7 +66,19 @@ base::Status set_agreed_hints(OpenedFile& opened, hints::FileHints hints, const 
   return {};
 }
 
+/// Adds the text of `earlier` to an error of a meeting, after which no call reports it. If it names
+/// no bytes, it has the same cause.
+base::Error add_lost_bytes(const base::Error& error, const base::Status& earlier) {
+  const bool lost = !earlier && !earlier.error().where.empty();
+  return lost ? append_error(error, earlier.error()) : error;
+}
+
 }  // namespace
+
+base::Error append_error(base::Error error, const base::Error& other) {
+  error.detail += (error.detail.empty() ? "" : "; ") + ("another error: " + other.text());
+  return error;
+}
 
 base::Result<OpenedFile::Notices> OpenedFile::meet(const Call& call) {
   note_event();
@@ -79,7 +91,7 @@ base::Status OpenedFile::meet_and_flush(const Call& call, base::Status& earlier)
   earlier = transfers.flush();
   const base::Status met = meet(call).status();
   flush_windows(earlier);
-  return met;
+  return met ? met : add_lost_bytes(met.error(), earlier);
 }
 
 void OpenedFile::flush_windows(base::Status& earlier) {
@@ -194,7 +206,7 @@ base::Status SharedFile::sync() {
   state_->flush_windows(earlier);
   if (!notices) {
     context.set_changed();
-    return notices.status();
+    return add_lost_bytes(notices.error(), earlier);
   }
   const comm::Comm& comm = context.comm();
   const bool syncs = changed && comm.rank() == comm.leader();

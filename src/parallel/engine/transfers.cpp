@@ -160,8 +160,9 @@ base::Status Transfers::flush() {
     all = kept_.has_windows() ? collective_.flush_merged(*calls_) : collective_.flush_kept(*calls_);
   }
   context_.add(statistics);
+  if (!all && !all.error().where.empty()) return all;  // an earlier error waits for the next call
   base::Status mine = kept_.errors().take_error();
-  return all ? mine : all;
+  return mine ? all : mine;
 }
 
 }  // namespace pario::engine
