@@ -148,7 +148,7 @@ TEST(EngineHandles, AHandleRegistersWhenALeaseIsIdle) {
   EXPECT_TRUE(handles.try_begin());
   handles.end();
   HandleLocks other(**other_file, 8);
-  other.register_writer(0);
+  EXPECT_OK(other.register_writer(0));
   EXPECT_FALSE(handles.try_begin()) << "another handle may write";
 }
 
@@ -190,6 +190,19 @@ TEST(EngineHandles, WithoutLocksNothingIsWrittenBack) {
   EXPECT_OK(write_pieces(**file, With::alone));
   EXPECT_EQ((*file)->statistics().sieved, 0u);
   EXPECT_OK((*file)->close());
+}
+
+TEST(EngineHandles, AHandleThatOthersCannotDetectIsNotOpened) {
+  const Directory directory;
+  const auto locks = std::make_shared<std::atomic<int>>(0);
+  const Opener failing = asking([locks](std::string_view operation) {
+    // The first lock is that of the registration, the second one that of the handle.
+    return operation == "lock" && ++*locks == 2 ? file::Fault{file::Fault::Kind::error, ENOLCK}
+                                                : file::Fault{};
+  });
+  const auto file = SharedFile::open(comm::make_self(), sieving(directory / "hidden"), failing);
+  ASSERT_FALSE(file.ok());
+  EXPECT_EQ(file.error().number, ENOLCK) << file.error().text();
 }
 
 TEST(EngineHandles, AFailedReadOfAHoleWithoutLocksWritesThePiecesAlone) {

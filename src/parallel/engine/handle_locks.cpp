@@ -34,16 +34,18 @@ bool HandleLocks::is_locked_by_other_program() {
   return true;
 }
 
-void HandleLocks::register_writer(int node) {
+base::Status HandleLocks::register_writer(int node) {
   const base::Result<bool> alone = file_.try_lock(kRegistration, true);
   bool registering = alone.ok() && *alone;
   if (!registering) {
-    if (is_locked_by_other_program()) return;
+    if (is_locked_by_other_program()) return {};
     registering = file_.lock(kRegistration, true).ok();
   }
   const std::uint64_t place = own_.begin + static_cast<std::uint64_t>(node) % kNodes;
-  static_cast<void>(file_.lock(base::Extent::at(place, 1), true));
-  if (registering) static_cast<void>(file_.unlock(kRegistration));
+  const base::Status placed = file_.lock(base::Extent::at(place, 1), true);
+  if (!registering) return {};
+  static_cast<void>(file_.unlock(kRegistration));
+  return placed;
 }
 
 bool HandleLocks::try_begin() {

@@ -32,8 +32,8 @@ class HandleLocks {
   /// Registers this handle as a writer until the file is closed: no other handle starts a
   /// read-modify-write. Waits for those in flight. Called by one rank of each node. No effect if
   /// the file has no locks (then try_begin() always fails), or if another program has locked the
-  /// whole file.
-  void register_writer(int node);
+  /// whole file. An error: the file has locks, and other handles cannot detect this one.
+  base::Status register_writer(int node);
   /// True: no other handle can write the file until end(). Does not wait.
   bool try_begin();
   void end();

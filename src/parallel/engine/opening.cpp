@@ -80,7 +80,7 @@ base::Status Opening::run_steps() {
     const int kept = state_->request.flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_ACCMODE);
     mine = open_with_flags(kept | facts_.access);
   }
-  if (mine) make_handle_locks();
+  if (mine) mine = make_handle_locks();
   const Call call = context_.describe_call(kOpen);
   if (const base::Status status = state_->transfers.calls().agree(mine, call); !status)
     return status;
@@ -235,13 +235,14 @@ base::Status Opening::share_windows() {
 
 /// Registers this handle before any of its ranks may write. Without locks across nodes no byte is
 /// ever written back, and handles need not detect each other.
-void Opening::make_handle_locks() {
+base::Status Opening::make_handle_locks() {
   file::File& file = context_.file();
   const comm::Comm& comm = context_.comm();
   context_.guards().handles = std::make_unique<HandleLocks>(file, facts_.number);
   const bool has_locks = layout::traits(file.layout().kind).locks_across_nodes;
-  if (may_write() && has_locks && comm.rank() == comm.leader())
-    context_.guards().handles->register_writer(comm.node());
+  if (!may_write() || !has_locks || comm.rank() != comm.leader()) return {};
+  const base::Status registered = context_.guards().handles->register_writer(comm.node());
+  return registered ? registered : context_.complete_error(registered.error(), kOpen);
 }
 
 void Opening::set_policy() {

@@ -50,7 +50,7 @@ class Opening {
   base::Status make_gate_and_pointer();
   void make_locks(std::byte* memory);
   base::Status share_windows();
-  void make_handle_locks();
+  base::Status make_handle_locks();
   base::Error describe_failure();
   void set_policy();
 
