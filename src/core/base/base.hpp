@@ -1,6 +1,6 @@
 // Module base: the foundation of all modules. No function uses the heap, stdio or a system call
 // wrapper that pario interposes, so all may be called inside the tracer and in signal handlers;
-// except for result.hpp, for the modules that move data.
+// except for result.hpp, for the modules that move data, and threads.hpp.
 #pragma once
 
 #include "core/base/clock.hpp"

@@ -1,14 +1,12 @@
 #include "layers/buffers/background.hpp"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <new>
 
 #include "core/base/base.hpp"
+#include "core/base/threads.hpp"
 #include "layers/buffers/blocked_signals.hpp"
 
 namespace pario::buffers::background {
@@ -89,7 +87,7 @@ void* run_writer(void*) {
 /// Starts threads up to the wanted number; false if no thread runs.
 bool start_threads(Queue& queue, void* (*function)(void*), std::uint64_t wanted) {
   const HandlerSafeLock lock(queue.mutex);
-  while (queue.threads < wanted && start_thread(function, nullptr)) ++queue.threads;
+  while (queue.threads < wanted && base::start_detached_thread(function, nullptr)) ++queue.threads;
   return queue.threads != 0;
 }
 
@@ -121,16 +119,5 @@ void set_periodic_task(void (*task)()) {
 }
 
 void reset_in_child() { new (&queues()) Queues; }
-
-bool start_thread(void* (*function)(void*), void* argument) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  const bool created = pthread_create(&thread, nullptr, function, argument) == 0;
-  if (created) pthread_detach(thread);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return created;
-}
 
 }  // namespace pario::buffers::background

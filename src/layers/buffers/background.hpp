@@ -26,7 +26,4 @@ void set_periodic_task(void (*task)());
 /// Resets the queues in the child of a fork, where the threads do not exist.
 void reset_in_child();
 
-/// Starts a detached thread that blocks all signals; false if there is none.
-bool start_thread(void* (*function)(void*), void* argument);
-
 }  // namespace pario::buffers::background

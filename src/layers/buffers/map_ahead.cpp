@@ -10,6 +10,7 @@
 #include <new>
 
 #include "core/base/sleep.hpp"
+#include "core/base/threads.hpp"
 #include "layers/buffers/background.hpp"
 #include "layers/buffers/map_allowance.hpp"
 #include "layers/buffers/node_memory.hpp"
@@ -184,7 +185,7 @@ void* run_further_reader(void* mapping) {
 
 bool start_reader(void* (*function)(void*), Mapping& mapping) {
   mapping.threads.fetch_add(1, std::memory_order_acq_rel);
-  const bool created = background::start_thread(function, &mapping);
+  const bool created = base::start_detached_thread(function, &mapping);
   if (!created) mapping.threads.fetch_sub(1, std::memory_order_acq_rel);
   return created;
 }

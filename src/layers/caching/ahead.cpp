@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <climits>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 
+#include "core/base/threads.hpp"
 #include "core/hints/hints.hpp"
 
 namespace pario::caching::ahead {
@@ -91,22 +91,19 @@ void* run_reader(void*) {
   return nullptr;
 }
 
-/// Starts the readers once per process; they receive no signals.
+/// Starts the readers once per process. Without a reader, files are not copied.
 void start_readers() {
   if (queue.process == base::system_call(SYS_getpid)) return;
   new (&queue) Queue;
   queue.process = base::system_call(SYS_getpid);
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   ::pthread_attr_setstacksize(&attributes, kStackBytes);
   pthread_t thread;
-  for (int i = 0; i < kReaders; ++i) ::pthread_create(&thread, &attributes, run_reader, nullptr);
+  for (int i = 0; i < kReaders; ++i)
+    if (!base::start_thread(thread, &attributes, run_reader, nullptr)) break;
   ::pthread_attr_destroy(&attributes);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 bool has_state_of_file(const struct stat& copy, const Name& name) {

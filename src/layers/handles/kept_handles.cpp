@@ -1,8 +1,6 @@
 #include "layers/handles/kept_handles.hpp"
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio_ext.h>
 
 #include <atomic>
@@ -10,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "core/base/threads.hpp"
 #include "layers/buffering/buffering.hpp"
 #include "layers/handles/handles.hpp"
 #include "layers/handles/name_watch.hpp"
@@ -114,15 +113,8 @@ void* close_old(void*) {
 
 void start_closer() {
   if (closer_started.exchange(true, std::memory_order_acq_rel)) return;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  if (pthread_create(&thread, nullptr, close_old, nullptr) == 0)
-    pthread_detach(thread);
-  else
+  if (!base::start_detached_thread(close_old, nullptr))
     closer_started.store(false, std::memory_order_release);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 int truncate_file(int descriptor) {

@@ -4,8 +4,8 @@
 
 #include <array>
 #include <atomic>
-#include <csignal>
 
+#include "core/base/threads.hpp"
 #include "core/trace/trace.hpp"
 
 namespace pario::engine {
@@ -17,16 +17,6 @@ constexpr std::size_t kThreadsOfProcess = 2;
 /// True if a thread was started (0: not), and not by the parent of a fork. Without a thread, as for
 /// most files, no system call is needed.
 bool is_of_this_process(pid_t started_in) { return started_in != 0 && started_in == ::getpid(); }
-
-/// Starts a thread with all signals blocked: a thread inherits the mask of its creator.
-bool start_without_signals(pthread_t& thread, void* (*enter)(void*), void* argument) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int failed = pthread_create(&thread, nullptr, enter, argument);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return failed == 0;
-}
 
 struct Pool {
   std::array<Worker, kThreadsOfProcess> workers;
@@ -82,7 +72,7 @@ Worker::~Worker() {
 
 bool Worker::start() {
   if (is_of_this_process(started_in_)) return true;
-  if (!start_without_signals(thread_, &Worker::enter, this)) return false;
+  if (!base::start_thread(thread_, nullptr, &Worker::enter, this)) return false;
   started_in_ = ::getpid();
   return true;
 }
