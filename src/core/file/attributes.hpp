@@ -8,15 +8,19 @@
 
 namespace pario::file {
 
+/// O_LOV_DELAY_CREATE of Lustre, which is O_NOCTTY and FASYNC: a file without objects, whose
+/// stripes may still be set.
+constexpr int kDelayCreate = 0x2100;
+
 inline bool is_ceph(layout::Kind kind) {
   return kind == layout::Kind::ceph || kind == layout::Kind::ceph_fuse;
 }
-inline bool has_stripes(layout::Kind kind) {
+inline bool can_set_stripes(layout::Kind kind) {
   return kind == layout::Kind::lustre || kind == layout::Kind::beegfs || is_ceph(kind);
 }
 /// True for file systems that may report stripes: Lustre and Ceph also exist as FUSE file systems.
 inline bool may_have_stripes(layout::Kind kind) {
-  return has_stripes(kind) || kind == layout::Kind::fuse;
+  return can_set_stripes(kind) || kind == layout::Kind::fuse;
 }
 
 layout::Kind kind_of(int descriptor);

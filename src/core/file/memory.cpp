@@ -119,7 +119,7 @@ class MemoryFile final : public Private {
   Capabilities capabilities() const override {
     return {.locks = true,
             .preallocation = true,
-            .striping = has_stripes(layout().kind),  // as the file whose layout it imitates
+            .striping = can_set_stripes(layout().kind),  // as the file whose layout it imitates
             .resize = true,
             .content = true};
   }

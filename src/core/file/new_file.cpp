@@ -14,8 +14,6 @@
 namespace pario::file {
 namespace {
 
-constexpr int kDelayCreate =
-    0x2100;  // O_LOV_DELAY_CREATE of Lustre: a file without objects, whose stripes may still be set
 constexpr unsigned kOwner = 0600;
 constexpr std::uint64_t kAnyTarget = 65535;
 
@@ -221,7 +219,7 @@ void NewFile::add_reason(base::TextBuffer& out) const {
     out.add(
         "nobody knows its size, and only Lustre has files that get more stripes as they grow: it "
         "is as its directory says");
-  else if (!has_stripes(kind_) || error_ == -ENOTSUP)
+  else if (!can_set_stripes(kind_) || error_ == -ENOTSUP)
     out.add("a file system of kind ")
         .add(layout::traits(kind_).name)
         .add(" has no stripes that can be set");

@@ -117,7 +117,7 @@ Capabilities PosixFile::capabilities() const {
   const bool regular = ::fstat(descriptor_, &facts) == 0 && S_ISREG(facts.st_mode);
   return {.locks = has_locks(),
           .preallocation = regular,
-          .striping = has_stripes(layout().kind),
+          .striping = can_set_stripes(layout().kind),
           .resize = regular,
           .refresh = !layout::traits(layout().kind).byte_coherent,
           .content = regular || S_ISBLK(facts.st_mode)};

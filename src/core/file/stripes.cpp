@@ -171,8 +171,6 @@ base::Status set_attribute(const std::string& path, Kind kind, bool directory,
 
 /// Creates an empty file, or checks that an existing one is empty; sets `created`.
 base::Status make_empty(const std::string& path, Kind kind, unsigned mode, bool& created) {
-  constexpr int kDelayCreate = 0x2100;  // O_LOV_DELAY_CREATE of Lustre: a file without objects,
-                                        // whose stripes may still be set
   base::Result<int> opened = open_descriptor(
       path, O_RDWR | O_CREAT | O_EXCL | (kind == Kind::ceph ? 0 : kDelayCreate), mode);
   created = opened.ok();

@@ -55,7 +55,7 @@ base::Result<Opened> open_striped(const OpenRequest& request) {
 }
 
 StripingOutcome striping_outcome(const OpenRequest& request, const File& file) {
-  StripingOutcome outcome{has_stripes(file.layout().kind), file.layout(), {}};
+  StripingOutcome outcome{can_set_stripes(file.layout().kind), file.layout(), {}};
   if (!wants_striping(request)) return outcome;
   if (!outcome.supported) {
     outcome.reason = std::string("a file system of kind ") +

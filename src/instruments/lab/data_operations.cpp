@@ -11,7 +11,8 @@
 namespace pario::lab {
 namespace {
 
-/// The part of Lustre's O_LOV_DELAY_CREATE that FUSE passes on: creates the file without stripes.
+/// Lustre's O_LOV_DELAY_CREATE, which creates a file without stripes, as FUSE passes it on: without
+/// O_NOCTTY.
 constexpr int kDelayCreate = 0x2000;
 
 int open_handle(fuse_file_info* info, std::shared_ptr<LabFile> file) {
