@@ -11,7 +11,6 @@
 
 #include "core/base/sleep.hpp"
 #include "core/base/threads.hpp"
-#include "layers/buffers/background.hpp"
 #include "layers/buffers/map_allowance.hpp"
 #include "layers/buffers/node_memory.hpp"
 #include "layers/buffers/resident_pages.hpp"
