@@ -166,8 +166,8 @@ void play_errors(std::uint64_t seed) {
   std::vector<std::vector<std::string>> outcomes(script.shape.size());
   comm::run_as_threads(script.shape, [&](const std::shared_ptr<comm::Comm>& ranks) {
     auto file = SharedFile::open(ranks, request, opener_of(script, ranks->rank()));
-    ASSERT_TRUE(file.ok()) << file.error().text();
     std::vector<std::string>& mine = outcomes[static_cast<std::size_t>(ranks->rank())];
+    if (!file.ok()) return mine.push_back(error_text(file.status()));
     mine = take_part(script, **file, *ranks);
     if (script.kind == FailureKind::dies && ranks->rank() == script.who) return;
     mine.push_back(error_text((*file)->close()));
