@@ -157,7 +157,8 @@ REOPEN = """
 import os
 for step in range(40_000):
     table = os.open("table.csv", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-    os.write(table, f"{step},{step * step}\\n".encode())
+    if step % 10 == 0:  # opens take most of the time by far
+        os.write(table, f"{step},{step * step}\\n".encode())
     os.close(table)
 """
 
@@ -178,7 +179,7 @@ def test_a_client_allows_the_risky_setting_that_a_finding_names(tmp_path: Path) 
     assert "\nstreams.handles = " in advised["facts"]["text"]
     assert after["id"] == "run.with-settings"
     assert compared["id"].startswith("compare.")  # by the load of the machine
-    assert (tmp_path / "table.csv").read_text().count("\n") == 80_000
+    assert (tmp_path / "table.csv").read_text().count("\n") == 8_000
 
 
 @pytest.mark.system
