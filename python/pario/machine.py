@@ -18,8 +18,8 @@ def count_processors() -> int:
 
 
 def free_memory() -> int:
-    """The bytes available on this machine, at most the limit of the process's control group and of
-    those around it."""
+    """The bytes available on this machine, at most the limits of the process's control group and
+    of the groups around it."""
     lines = _FACTS.read_text(encoding="ascii").splitlines()
     available = next(int(line.split()[1]) * 1024 for line in lines if "MemAvailable" in line)
     return min([available, *_limits()])
@@ -36,7 +36,8 @@ def _limits() -> Iterator[int]:
 
 
 def _limits_above(root: Path, path: str, name: str) -> Iterator[int]:
-    """The limits of a group and of those around it. A container may show only its own, as root."""
+    """The limits of a group and of the groups around it. A container may show only its own, as
+    root."""
     place = root / path.lstrip("/")
     for folder in (place, *place.parents):
         text = _read(folder / name).strip()

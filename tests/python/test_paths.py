@@ -78,7 +78,6 @@ MODULES = [
 #: Functions whose paths come from pario itself or from a search for files.
 INTERNAL = {
     "pario.checkpoint.store.document",
-    "pario.checkpoint.store.is_gone",
     "pario.checkpoint.store.Store.file",
     "pario.move.merge.Block.of_npy",
     "pario.move.merge.Block.of_raw",

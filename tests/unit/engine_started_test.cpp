@@ -106,34 +106,30 @@ TEST(EngineStarted, CompletesWhereOnlyTheProgramsThreadMayCommunicate) {
     });
 }
 
-TEST(EngineStarted, MakesSmallWritesAtOnce) {
-  const Directory directory;
-  const std::string path = directory / "quick";
-  with_file(std::vector<int>{0, 0}, fresh(path), [](SharedFile& file, comm::Comm& ranks) {
+/// Starts a small write on each of two ranks; `kept`: it stays in memory until the close.
+void expect_write_at_once(const OpenRequest& request, std::uint64_t kept) {
+  with_file(std::vector<int>{0, 0}, request, [&](SharedFile& file, comm::Comm& ranks) {
     const auto offset = static_cast<std::uint64_t>(ranks.rank()) * 1000;
     std::vector<std::byte> buffer = bytes_at(offset, 1000);
     const auto operation =
         file.start(plan::Direction::write, plain(buffer, offset), With::alone, "iwrite");
     EXPECT_TRUE(operation->is_done());
     EXPECT_EQ(operation->result().value(), 1000u);
+    EXPECT_EQ(file.statistics().written_behind, kept);
   });
-  EXPECT_EQ(contents(path), bytes_at(0, 2000));
+  EXPECT_EQ(contents(request.path), bytes_at(0, 2000));
+}
+
+TEST(EngineStarted, MakesSmallWritesAtOnce) {
+  const Directory directory;
+  expect_write_at_once(fresh(directory / "quick"), 0);
 }
 
 TEST(EngineStarted, KeepsSmallWritesAtOnce) {
   const Directory directory;
   OpenRequest request = fresh(directory / "kept");
   request.hints.pario_write_behind = 1 << 20;
-  with_file(std::vector<int>{0, 0}, request, [](SharedFile& file, comm::Comm& ranks) {
-    const auto offset = static_cast<std::uint64_t>(ranks.rank()) * 1000;
-    std::vector<std::byte> buffer = bytes_at(offset, 1000);
-    const auto operation =
-        file.start(plan::Direction::write, plain(buffer, offset), With::alone, "iwrite");
-    EXPECT_TRUE(operation->is_done());
-    EXPECT_EQ(operation->result().value(), 1000u);
-    EXPECT_EQ(file.statistics().written_behind, 1u);
-  });
-  EXPECT_EQ(contents(directory / "kept"), bytes_at(0, 2000));
+  expect_write_at_once(request, 1);
 }
 
 TEST(EngineStarted, KeepsTheOrderOfCollectiveCalls) {

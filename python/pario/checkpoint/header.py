@@ -21,7 +21,7 @@ from pario.checkpoint.errors import CheckpointError
 from pario.checkpoint.geometry import Box, Shape, whole
 from pario.checkpoint.layouts import ArrayLayout, Block
 from pario.checkpoint.metadata_table import check_metadata
-from pario.checkpoint.store import Found, Store, document, is_gone
+from pario.checkpoint.store import Found, Store, ask_path, document
 from pario.checkpoint.transfer import Extent, Move
 from pario.checkpoint.types import Array
 from pario.hdf5 import attribute_names, attribute_value
@@ -336,7 +336,7 @@ def find(
                 return read_header(one.path, verify=verify), skipped
             except CheckpointError as error:
                 skipped.append(f"{error}; it is skipped")
-            if is_gone(one.path):
+            if not ask_path(one.path.exists, otherwise=True):
                 break  # a Writer has published a newer one, and removed this one
         else:
             which = "no complete checkpoint" + ("" if step is None else f" of step {step}")
@@ -344,11 +344,11 @@ def find(
 
 
 def _is_one(path: Path) -> bool:
-    """True unless a path is a directory of checkpoints."""
-    try:
-        return document(path).is_file() or not path.is_dir()
-    except OSError:
-        return True  # its opening fails, with the reason
+    """True unless a path is a directory of checkpoints. Where the file system answers with an
+    error, the opening fails, with the reason."""
+    return ask_path(document(path).is_file, otherwise=True) or not ask_path(
+        path.is_dir, otherwise=False
+    )
 
 
 def _list_flaws(store: Store, found: Sequence[Found], step: int | None) -> list[str]:

@@ -91,23 +91,15 @@ def step_of(name: str) -> int:
 def document(path: Path) -> Path:
     """The file of a checkpoint that HDF5 programs open. If the file system answers with an error,
     the checkpoint counts as one file, whose opening then fails."""
+    return path / MASTER if ask_path(path.is_dir, otherwise=False) else path
+
+
+def ask_path(question: Callable[[], bool], *, otherwise: bool) -> bool:
+    """The answer to a question about a path, or another one if the file system answers with an
+    error."""
     with suppress(OSError):
-        return path / MASTER if path.is_dir() else path
-    return path
-
-
-def is_gone(path: Path) -> bool:
-    """True if there is no file or directory; not if the file system answers with another error."""
-    with suppress(OSError):
-        return not path.exists()
-    return False
-
-
-def _may_be_file(path: Path) -> bool:
-    """True for a regular file, and where the file system answers with an error."""
-    with suppress(OSError):
-        return path.is_file()
-    return True
+        return question()
+    return otherwise
 
 
 class Store:
@@ -207,7 +199,10 @@ class Store:
         return [
             one
             for one in found
-            if _may_be_file(one.path if one.path.suffix == ".h5" else one.path / MASTER)
+            if ask_path(
+                (one.path if one.path.suffix == ".h5" else one.path / MASTER).is_file,
+                otherwise=True,
+            )
         ]
 
     def list_unfinished(self) -> list[Found]:
@@ -217,7 +212,11 @@ class Store:
     def missing(self) -> list[Listed]:
         """Listed checkpoints that do not exist and are newer than all existing ones."""
         listed = self.manifest.read()[0].listed  # first: others may be published meanwhile
-        absent = [one for one in listed if is_gone(self.directory / one.name)]
+        absent = [
+            one
+            for one in listed
+            if not ask_path((self.directory / one.name).exists, otherwise=True)
+        ]
         if not absent:
             return []
         newest = max((found.generation for found in self.complete()), default=0)

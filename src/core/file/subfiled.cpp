@@ -31,6 +31,33 @@ OpenRequest part_request(const OpenRequest& whole, std::uint32_t number) {
   return part;
 }
 
+/// The least size of the whole; `size_of` returns that of one of the files on disk.
+template <class SizeOf>
+base::Result<std::uint64_t> whole_of(const layout::SubfileMap& map, SizeOf size_of) {
+  std::uint64_t whole = 0;
+  for (std::uint32_t number = 0; number < map.files; ++number) {
+    const base::Result<std::uint64_t> part = size_of(number);
+    if (!part.ok()) return part;
+    whole = std::max(whole, map.whole_size(number, *part));
+  }
+  return whole;
+}
+
+/// Calls `act(number, bytes, expected)` for each file on disk with fewer bytes than a whole of
+/// `size` bytes implies, up to its first error.
+template <class Act>
+base::Status for_short_subfiles(const std::string& path, const layout::SubfileMap& map,
+                                std::uint64_t size, Act act) {
+  for (std::uint32_t number = 0; number < map.files; ++number) {
+    const base::Result<std::uint64_t> part = size_of_subfile(path, number);
+    if (!part.ok()) return part.error();
+    const std::uint64_t expected = map.part_size(number, size);
+    if (*part >= expected) continue;
+    if (base::Status status = act(number, *part, expected); !status) return status;
+  }
+  return {};
+}
+
 /// A layout in which each of the files is a target, for planners.
 layout::StripeLayout layout_of_map(const layout::SubfileMap& map, layout::Kind kind) {
   return {kind, map.unit, map.files};
@@ -120,13 +147,7 @@ base::Result<std::uint64_t> SubfiledFile::size_of_part(std::uint32_t number) {
 }
 
 base::Result<std::uint64_t> SubfiledFile::size() {
-  std::uint64_t whole = 0;
-  for (std::uint32_t number = 0; number < map_.files; ++number) {
-    base::Result<std::uint64_t> size = size_of_part(number);
-    if (!size.ok()) return size;
-    whole = std::max(whole, map_.whole_size(number, *size));
-  }
-  return whole;
+  return whole_of(map_, [this](std::uint32_t number) { return size_of_part(number); });
 }
 
 base::Status SubfiledFile::resize(std::uint64_t size) {
@@ -255,13 +276,11 @@ base::Status record_size(const std::string& path) {
   if (!held->locked) return base::Error{.number = EOPNOTSUPP, .operation = "flock", .path = path};
   const base::Result<std::uint64_t> size = size_of_subfiles(path, held->map);
   if (!size.ok()) return size.error();
-  for (std::uint32_t number = 0; number < held->map.files; ++number) {
-    const base::Result<std::uint64_t> part = size_of_subfile(path, number);
-    if (!part.ok()) return part.error();
-    const std::uint64_t expected = held->map.part_size(number, *size);
-    if (*part >= expected) continue;
-    if (base::Status status = extend_subfile(path, number, expected); !status) return status;
-  }
+  const auto extend = [&](std::uint32_t number, std::uint64_t, std::uint64_t expected) {
+    return extend_subfile(path, number, expected);
+  };
+  if (base::Status status = for_short_subfiles(path, held->map, *size, extend); !status)
+    return status;
   held->map.recorded_size = *size;
   return overwrite_map(path, held->file.number(), held->map);
 }
@@ -287,35 +306,26 @@ base::Result<std::uint64_t> size_of_subfile(const std::string& path, std::uint32
 
 base::Result<std::uint64_t> size_of_subfiles(const std::string& path,
                                              const layout::SubfileMap& map) {
-  std::uint64_t whole = 0;
-  for (std::uint32_t number = 0; number < map.files; ++number) {
-    const base::Result<std::uint64_t> part = size_of_subfile(path, number);
-    if (!part.ok()) return part;
-    whole = std::max(whole, map.whole_size(number, *part));
-  }
-  return whole;
+  return whole_of(map, [&](std::uint32_t number) { return size_of_subfile(path, number); });
 }
 
 base::Status require_complete(const std::string& path, const layout::SubfileMap& map,
                               std::uint64_t size) {
-  for (std::uint32_t number = 0; number < map.files; ++number) {
-    const base::Result<std::uint64_t> part = size_of_subfile(path, number);
-    if (!part.ok()) return part.error();
-    const std::uint64_t expected = map.part_size(number, size);
-    if (*part >= expected) continue;
+  const bool known = size <= map.recorded_size;
+  const auto refuse = [&](std::uint32_t number, std::uint64_t part, std::uint64_t expected) {
     const std::string bytes = std::to_string(expected);
-    const bool known = size <= map.recorded_size;
     const std::string why = known ? "; it had at least " + bytes + " when it was written"
                                   : "; the sizes of the other subfiles imply at least " + bytes;
     const std::string remedy = known ? ". Restore it, or, to read zeros in its place, run"
                                      : ". If the others were never written, run";
-    return base::Error{.number = EIO,
-                       .operation = "open",
-                       .path = path_of_subfile(path, number),
-                       .detail = "has " + std::to_string(*part) + " bytes or is missing" + why +
-                                 remedy + " `truncate -s " + bytes + "` on it"};
-  }
-  return {};
+    return base::Status(base::Error{.number = EIO,
+                                    .operation = "open",
+                                    .path = path_of_subfile(path, number),
+                                    .detail = "has " + std::to_string(part) +
+                                              " bytes or is missing" + why + remedy +
+                                              " `truncate -s " + bytes + "` on it"});
+  };
+  return for_short_subfiles(path, map, size, refuse);
 }
 
 std::optional<layout::SubfileMap> read_map(const std::string& path) {
